@@ -1,0 +1,112 @@
+"""The command ``knowledge``: one table of verbs, each imported when it is used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+import click
+
+from knowledge.errors import KnowledgeError
+
+VERBS: Final = {
+    "up": "knowledge.cli.stack:up_command",
+    "down": "knowledge.cli.stack:down_command",
+    "status": "knowledge.cli.stack:status_command",
+    "doctor": "knowledge.cli.stack:doctor_command",
+}
+SUMMARIES: Final = {
+    "up": "Start the stack and keep it running.",
+    "down": "Stop the stack.",
+    "status": "Show what runs and whether it is well.",
+    "doctor": "Check this machine and this installation.",
+}
+
+
+class VerbGroup(click.Group):
+    """Knows its verbs by name and summary; imports the module of the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module, _, name = VERBS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            ctx.fail(f"no verb {args[0]!r}: use one of {', '.join(VERBS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, SUMMARIES.get(verb, "")) for verb in VERBS])
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    try:
+        click.echo(f"knowledge {version('knowledge-retrieval')}")
+    except PackageNotFoundError:
+        click.echo("knowledge (not installed)")
+    ctx.exit()
+
+
+@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Publish documents and code, index them as revisions, ask scoped and cited questions.
+
+    State is kept in KNOWLEDGE_HOME (default: .knowledge in this folder).
+    """
+
+
+def main() -> None:
+    """The outermost handler: every failure is one line and an exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line. Exit code: 0 ok, 1 failed, 2 wrong usage, 130 interrupted."""
+    try:
+        code = cli.main(args=arguments, prog_name="knowledge", standalone_mode=False)
+        sys.stdout.flush()
+    except KnowledgeError as error:
+        print(f"knowledge: {error.message}", file=sys.stderr)
+        return 1
+    except click.UsageError as error:
+        error.show()
+        return 2
+    except click.ClickException as error:
+        print(f"knowledge: {error.format_message()}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except BrokenPipeError:  # the reader (a pager, head) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:  # a full disk, a folder that may not be written, …
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"knowledge: {place}{error.strerror or error}", file=sys.stderr)
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The switch: revisions become Ready together, in one transaction with their events."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from knowledge.errors import IndexInconsistent
+from knowledge.indexing.convergence import Target, plan, verify_hybrid
+from knowledge.runtime import Runtime
+from knowledge.storage.postgres import clock, inbox, lease, metadata, revisions
+from knowledge.storage.postgres.lease import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """``kinds`` are those that became Ready now; empty when all served already."""
+
+    revision: int
+    kinds: tuple[str, ...]
+    items: int
+    seconds: float
+
+
+def serve(runtime: Runtime, held: Lease) -> Switched:
+    """Evaluate the blocking guards, then switch and let the lease go.
+
+    The guards are evaluated here and not trusted from elsewhere: a check that ran beside the
+    index, or did not run, must not let a thin revision serve. Raises `IndexInconsistent`,
+    `LeaseLost`; then nothing was switched.
+    """
+    started = time.monotonic()
+    hybrid = plan(runtime, held)
+    in_postgres = plan(runtime, held, backend=revisions.POSTGRES)
+    _require_ready(runtime, hybrid, in_postgres)
+    collection, head = hybrid.collection, hybrid.head
+    with runtime.app.tenant(collection.tenant_id) as connection:
+        lease.require(connection, held)
+        items = clock.count_visible(connection, collection, head)
+        built = revisions.switch(connection, collection, head, items)
+        inbox.settle_served(connection, collection.collection_id, head)
+    lease.release(runtime.app, held)
+    return Switched(
+        revision=head,
+        kinds=tuple(row["kind"] for row in built),
+        items=items,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _require_ready(runtime: Runtime, hybrid: Target, in_postgres: Target) -> None:
+    for target in (hybrid, in_postgres):
+        if not target.is_current:
+            raise IndexInconsistent(
+                f"{'/'.join(target.kinds)} reached revision {target.generation.applied_rev},"
+                f" the clock stands at {target.head}: materialise the index assets first"
+            )
+    if hybrid.head:
+        verify_hybrid(runtime, hybrid)
+    with runtime.app.tenant(in_postgres.collection.tenant_id) as connection:
+        absent = metadata.missing(
+            connection,
+            in_postgres.collection,
+            created=in_postgres.generation.created_rev,
+            upto=in_postgres.head,
+        )
+    if absent:
+        raise IndexInconsistent(f"{absent} chunks have no metadata item: materialise again")

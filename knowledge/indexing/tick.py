@@ -1,0 +1,140 @@
+"""The tick: every pending snapshot of a collection becomes one revision of its clock."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from knowledge.errors import ChecksFailed, InvalidSnapshot
+from knowledge.indexing.staging import Delta
+from knowledge.model.event import CHUNKS_PUBLISHED, SOURCE_DELETED
+from knowledge.runtime import Runtime
+from knowledge.storage.postgres import clock, inbox, lease, revisions
+from knowledge.storage.postgres.inbox import PendingEvent
+from knowledge.storage.postgres.lease import Lease
+from knowledge.storage.snapshots import Snapshot, read_snapshot
+
+Check = Callable[[Snapshot], None]
+"""Runs the blocking data checks on a snapshot; raises `ChecksFailed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What one tick did. ``ticked`` is False when nothing differed and the clock stood still."""
+
+    revision: int
+    ticked: bool
+    events: int
+    opened: int
+    closed: int
+    acls_changed: int
+    statistics_frozen: bool
+    seconds: float
+
+
+@contextmanager
+def leased(runtime: Runtime, tenant_id: str, slug: str, owner: str) -> Iterator[Lease]:
+    """The collection's lease, taken by ``owner`` (a run) for one of its steps."""
+    settings = runtime.settings.indexing
+    with lease.held(
+        runtime.app,
+        runtime.collection(tenant_id, slug),
+        owner=owner,
+        ttl_s=settings.lease_ttl_s,
+        wait_s=settings.lease_wait_s,
+    ) as taken:
+        yield taken
+
+
+def tick(runtime: Runtime, held: Lease, *, check: Check) -> Tick:
+    """Take every pending event, check the staged data, then commit one revision.
+
+    A snapshot that is broken or fails a blocking check is rejected for good, with its reason,
+    and nothing is committed; the events beside it stay pending for the next attempt.
+    Raises `InvalidSnapshot`, `ChecksFailed`, `LeaseLost`.
+    """
+    started = time.monotonic()
+    events = inbox.pending(runtime.app, held.collection)
+    inbox.count_attempt(runtime.app, held.collection)
+    delta = Delta()
+    for event in events:
+        if event.event_type == CHUNKS_PUBLISHED:
+            delta.add(_accepted(runtime, held, event, check))
+        elif event.event_type == SOURCE_DELETED:
+            delta.remove_source(str(event.payload["sourceId"]))
+    return _commit(runtime, held, events, delta, started)
+
+
+def _accepted(runtime: Runtime, held: Lease, event: PendingEvent, check: Check) -> Snapshot:
+    """The event's snapshot, verified and checked; rejects the event when it is not fit."""
+    try:
+        snapshot = read_snapshot(Path(str(event.payload["manifest"])))
+        snapshot.verify()
+        check(snapshot)
+    except (InvalidSnapshot, ChecksFailed) as error:
+        inbox.reject(runtime.app, held.collection, event.sequence, error.message)
+        raise
+    return snapshot
+
+
+def _commit(
+    runtime: Runtime, held: Lease, events: list[PendingEvent], delta: Delta, started: float
+) -> Tick:
+    collection = held.collection
+    with runtime.app.tenant(collection.tenant_id) as connection:
+        lease.require(connection, held)
+        head = clock.lock_head(connection, collection)
+        revision = head + 1
+        current = clock.current_source_versions(connection, collection)
+        clock.stage(connection, delta.staged_keys(), delta.staged_scopes())
+        changed = clock.changed_chunks(connection, collection)
+        closed = clock.close_replaced(connection, collection, revision)
+        acls = clock.overwrite_acls(connection, collection, revision)
+        opened = clock.open_versions(
+            connection,
+            collection,
+            revision,
+            delta.openings(collection, revision, changed, runtime.source_projects(collection)),
+        )
+        versions = {
+            source_id: staged
+            for source_id, staged in delta.versions.items()
+            if current.get(source_id) != staged.source_version
+        }
+        needs_rebuild = revisions.profile_differs(connection, collection)
+        ticked = bool(opened or closed or acls or versions or (needs_rebuild and head))
+        frozen = False
+        if ticked:
+            for source_id, staged in versions.items():
+                clock.set_source_version(
+                    connection,
+                    collection,
+                    revision,
+                    source_id,
+                    staged.source_version,
+                    staged.snapshot_id,
+                )
+            clock.advance(connection, collection, revision, _snapshot_ids(delta))
+            frozen = clock.refreeze_statistics(
+                connection, collection, revision, growth=runtime.settings.indexing.statistics_growth
+            )
+        reached = revision if ticked else head
+        inbox.commit_events(connection, [event.sequence for event in events], reached)
+    return Tick(
+        revision=reached,
+        ticked=ticked,
+        events=len(events),
+        opened=opened,
+        closed=closed,
+        acls_changed=acls,
+        statistics_frozen=frozen,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _snapshot_ids(delta: Delta) -> list[uuid.UUID]:
+    return [staged.snapshot_id for staged in delta.versions.values()]

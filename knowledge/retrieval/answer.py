@@ -1,0 +1,95 @@
+"""What a search returns: cited candidates, and the state of every leg."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from knowledge.model.scope import Scope, TrustTier
+from knowledge.retrieval.request import Leg, RerankMode
+
+
+class LegState(StrEnum):
+    OK = "ok"
+    FALLBACK = "fallback"
+    SKIPPED = "skipped"
+    TIMED_OUT = "timed_out"
+    UNAVAILABLE = "unavailable"
+
+
+THINNER = (LegState.FALLBACK, LegState.TIMED_OUT, LegState.UNAVAILABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class LegReport:
+    """How one leg went in one collection. ``collection`` is None for a leg that ran in none."""
+
+    leg: Leg
+    collection: str | None
+    state: LegState
+    index_revision: int | None = None
+    count: int = 0
+    latency_ms: float = 0.0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """What a candidate rests on. ``signals`` are raw leg scores; ``score`` is in 0 to 1 and
+    never rises down the list."""
+
+    chunk_id: uuid.UUID
+    source_id: str
+    source_version: str
+    path: str
+    lines: tuple[int, int] | None
+    collection: str
+    index_revision: int
+    embedding_profile_version: str | None
+    trust_tier: TrustTier
+    score: float
+    signals: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``ranks`` are 1-based per leg, ``fusion`` the RRF score, ``rerank`` the blend or None."""
+
+    ranks: Mapping[str, int]
+    fusion: float
+    rerank: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    text: str
+    title: str
+    kind: str
+    language: str | None
+    tags: tuple[str, ...]
+    metadata: Mapping[str, object]
+    citation: Citation
+    explanation: Explanation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``degraded`` says that a requested leg is missing or stands in for another.
+
+    ``rerank`` is what ordered the candidates: the blend, or ``none`` for the fused order.
+    ``foreign_dropped`` counts hits a backend returned that the scope does not admit: never sent.
+    """
+
+    query_id: uuid.UUID
+    scope: Scope
+    as_of: datetime
+    degraded: bool
+    rerank: RerankMode
+    legs: tuple[LegReport, ...]
+    candidates: tuple[Candidate, ...]
+    latency_ms: float
+    foreign_dropped: int = 0
+    indexes_used: tuple[uuid.UUID, ...] = field(default=())

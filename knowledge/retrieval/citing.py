@@ -1,0 +1,72 @@
+"""Citations: what every candidate rests on."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping
+
+from knowledge.model.revision import IndexKind
+from knowledge.retrieval.answer import Candidate, Citation, Explanation
+from knowledge.retrieval.ranking import Found, Ranking
+from knowledge.retrieval.request import SearchRequest
+from knowledge.storage.postgres import retrieval as postgres
+from knowledge.storage.postgres.database import AsyncDatabase, Row
+
+
+async def cite(
+    database: AsyncDatabase,
+    tenant_id: str,
+    request: SearchRequest,
+    ranking: Ranking,
+    found: Mapping[uuid.UUID, Found],
+) -> list[Candidate]:
+    """The first ``top_k`` of the ranking with text and citation."""
+    top = ranking.order[: request.top_k]
+    grouped: dict[tuple[uuid.UUID, int], list[uuid.UUID]] = defaultdict(list)
+    for key in top:
+        grouped[found[key].target.collection_id, found[key].revision].append(key)
+    texts = await postgres.texts(
+        database, tenant_id, [(*place, ids) for place, ids in grouped.items()]
+    )
+    return [
+        _candidate(found[key], texts[key], ranking, key, explain=request.explain)
+        for key in top
+        if key in texts
+    ]
+
+
+def _candidate(
+    found: Found, text: Row, ranking: Ranking, key: uuid.UUID, *, explain: bool
+) -> Candidate:
+    row = found.row
+    return Candidate(
+        text=text["text"],
+        title=row["title"],
+        kind=row["kind"],
+        language=row["language"],
+        tags=tuple(text["tags"]),
+        metadata=text["metadata"],
+        citation=Citation(
+            chunk_id=row["chunk_id"],
+            source_id=row["source_id"],
+            source_version=text["source_version"] or "",
+            path=row["path"],
+            lines=None if row["line_start"] is None else (row["line_start"], row["line_end"]),
+            collection=found.target.slug,
+            index_revision=found.revision,
+            embedding_profile_version=found.profile
+            if IndexKind.VECTOR in found.target.served
+            else None,
+            trust_tier=found.tier,
+            score=round(ranking.scores[key], 6),
+            signals={leg.value: round(value, 6) for leg, value in sorted(found.signals.items())},
+        ),
+        explanation=Explanation(
+            ranks={leg.value: rank for leg, rank in sorted(found.ranks.items())},
+            fusion=round(ranking.fusion[key], 6),
+            rerank=round(ranking.blended[key], 6) if key in ranking.blended else None,
+        )
+        if explain
+        else None,
+    )

@@ -1,0 +1,139 @@
+"""From hits to one order: ranks by leg, fusion, blend, trust."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from knowledge.model.scope import TrustTier
+from knowledge.retrieval.fusion import K, fuse
+from knowledge.retrieval.legs import LegHits
+from knowledge.retrieval.planning import Target
+from knowledge.retrieval.request import Leg, RerankMode
+from knowledge.retrieval.rerank import Scored, blend
+from knowledge.storage.postgres.database import Row
+
+FUSION_WEIGHTS: Final = {Leg.VECTOR: 1.0, Leg.FULL_TEXT: 1.0, Leg.METADATA: 0.5}
+_BEST_FUSION: Final = sum(FUSION_WEIGHTS.values()) / (K + 1)
+
+
+@dataclass(slots=True)
+class Found:
+    """One candidate on its way through the pipeline.
+
+    ``sparse`` is BM25 with the statistics of ``revision``; ``cosine`` is None until it is known.
+    ``ranks`` are 1-based by leg; ``anchors`` marks those that set the blend's mean and spread.
+    """
+
+    row: Row
+    target: Target
+    revision: int
+    profile: str | None
+    sparse: float
+    cosine: float | None = None
+    anchors: bool = False
+    ranks: dict[Leg, int] = field(default_factory=dict)
+    signals: dict[Leg, float] = field(default_factory=dict)
+
+    @property
+    def tier(self) -> TrustTier:
+        return self.target.sources[self.row["source_id"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates in order, with ``scores`` in 0 to 1 that never rise down the order."""
+
+    order: tuple[uuid.UUID, ...]
+    scores: Mapping[uuid.UUID, float]
+    fusion: Mapping[uuid.UUID, float]
+    blended: Mapping[uuid.UUID, float]
+
+
+def note_ranks(leg: LegHits, found: Mapping[uuid.UUID, Found], depth: int) -> None:
+    """Note each candidate's rank and raw score in one leg; full-text hits are ranked anew.
+
+    The index ranks words with statistics that move with every write; only the frozen ones
+    decide here, so a pinned answer stays what it was.
+    """
+    hits = [hit for hit in leg.hits if hit.object_id in found]
+    if leg.report.leg is Leg.FULL_TEXT:
+        scores = {hit.object_id: found[hit.object_id].sparse for hit in hits}
+    else:
+        scores = {hit.object_id: hit.score for hit in hits}
+    ordered = sorted(scores.items(), key=lambda entry: (-entry[1], entry[0]))
+    for rank_, (key, score) in enumerate(ordered[:depth], start=1):
+        candidate = found[key]
+        candidate.ranks[leg.report.leg] = rank_
+        candidate.signals[leg.report.leg] = score
+        if leg.report.leg is Leg.VECTOR:
+            candidate.cosine = score
+
+
+def mark_anchors(found: Iterable[Found], depth: int) -> None:
+    """Mark those within ``depth`` of a chunk leg: the union that z-scores are taken over."""
+    for candidate in found:
+        best = min(candidate.ranks.get(leg, depth + 1) for leg in (Leg.VECTOR, Leg.FULL_TEXT))
+        candidate.anchors = best <= depth
+
+
+def rank(
+    found: Mapping[uuid.UUID, Found],
+    *,
+    mode: RerankMode,
+    weights: Callable[[str | None, str], float],
+) -> Ranking:
+    """Order all candidates. ``weights`` gives the cosine's share for a profile and a kind.
+
+    Trust comes last and is stable: a lower tier never stands above a higher one.
+    """
+    fusion = _fused(found)
+    blended: dict[uuid.UUID, float] = {}
+    if mode == "blend":
+        blended = blend({key: _scored(candidate, weights) for key, candidate in found.items()})
+        raw = {key: 1 / (1 + math.exp(-value)) for key, value in blended.items()}
+        order = sorted(found, key=lambda key: (-blended[key], key))
+    else:
+        raw = {key: value / _BEST_FUSION for key, value in fusion.items()}
+        order = list(fusion)
+    order.sort(key=lambda key: found[key].tier.rank)
+    return Ranking(tuple(order), _falling(order, raw), fusion, blended)
+
+
+def _fused(found: Mapping[uuid.UUID, Found]) -> dict[uuid.UUID, float]:
+    """RRF within each collection, then one order: ranks of two collections never mix."""
+    scores: dict[uuid.UUID, float] = {}
+    for collection in {candidate.target.collection_id for candidate in found.values()}:
+        members = {k: c for k, c in found.items() if c.target.collection_id == collection}
+        rankings = {
+            leg.value: sorted(
+                (key for key, c in members.items() if leg in c.ranks),
+                key=lambda key, leg=leg: members[key].ranks[leg],  # type: ignore[misc]
+            )
+            for leg in FUSION_WEIGHTS
+        }
+        scores |= fuse(rankings, {leg.value: weight for leg, weight in FUSION_WEIGHTS.items()})
+    return dict(sorted(scores.items(), key=lambda entry: (-entry[1], entry[0])))
+
+
+def _scored(candidate: Found, weights: Callable[[str | None, str], float]) -> Scored:
+    return Scored(
+        sparse=candidate.sparse,
+        cosine=candidate.cosine,
+        weight=weights(candidate.profile, candidate.row["kind"]),
+        profile=candidate.profile,
+        anchors=candidate.anchors,
+    )
+
+
+def _falling(order: Iterable[uuid.UUID], raw: Mapping[uuid.UUID, float]) -> dict[uuid.UUID, float]:
+    """Scores that follow the order even where trust moved a candidate down."""
+    scores: dict[uuid.UUID, float] = {}
+    ceiling = 1.0
+    for key in order:
+        ceiling = min(ceiling, raw[key])
+        scores[key] = ceiling
+    return scores

@@ -1,0 +1,288 @@
+"""The search: scope → plan → legs → fuse → rerank → trust → cite."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from knowledge.errors import IndexUnavailable, InvalidInput
+from knowledge.model.revision import IndexKind
+from knowledge.profiles.registry import Profiles
+from knowledge.retrieval.answer import THINNER, Answer, LegReport, LegState
+from knowledge.retrieval.citing import cite
+from knowledge.retrieval.legs import (
+    KINDS,
+    NOT_BUILT,
+    LegHits,
+    LegRun,
+    Sources,
+    run_leg,
+    skipped,
+    why_not_served,
+)
+from knowledge.retrieval.planning import Caller, Plan, Served, Target, plan_search, scope_filter
+from knowledge.retrieval.ranking import Found, mark_anchors, note_ranks, rank
+from knowledge.retrieval.request import BUILT, MAX_TOP_K, Leg, RerankMode, SearchRequest
+from knowledge.settings import RetrievalSettings
+from knowledge.storage.backend import HybridSearch, ScopeFilter, Vector
+from knowledge.storage.postgres import retrieval as postgres
+from knowledge.storage.postgres.database import AsyncDatabase
+from knowledge.text import bm25
+from knowledge.text.analysis import analyse
+
+MAX_TERMS: Final = 64
+"""Words of a query that are looked up; of a longer one the rarest."""
+
+
+@dataclass(slots=True)
+class _Searched:
+    """One collection after its legs ran: their reports, its candidates, and what was dropped."""
+
+    legs: list[LegHits]
+    found: dict[uuid.UUID, Found]
+    foreign: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """One request while it runs; ``embedding`` is the query's vector by profile."""
+
+    request: SearchRequest
+    plan: Plan
+    terms: list[str]
+    embedding: Mapping[str, asyncio.Task[Vector]]
+    depth: int
+    leg_timeout_s: float
+
+
+class Searcher:
+    """Answers searches. Opened once a process; everything it uses is given to it."""
+
+    def __init__(
+        self,
+        database: AsyncDatabase,
+        index: HybridSearch,
+        profiles: Profiles,
+        settings: RetrievalSettings,
+    ) -> None:
+        self.database = database
+        self.settings = settings
+        self._profiles = profiles
+        self._statistics = postgres.StatisticsCache(database)
+        self._sources = Sources(database, index)
+
+    async def search(self, caller: Caller, request: SearchRequest) -> Answer:
+        """Answer one request under the caller's scope.
+
+        Raises what `plan_search` raises, `InvalidInput`, and `DatabaseUnavailable`: without
+        PostgreSQL there is no scope and so no answer. Any other failure is a leg's state.
+        """
+        started = time.perf_counter()
+        self._require_bounds(request)
+        plan = await plan_search(self.database, caller, request)
+        query = self._start(plan, request)
+        try:
+            searched = await asyncio.gather(
+                *(self._search_target(query, target) for target in plan.targets)
+            )
+        finally:
+            for task in query.embedding.values():
+                task.cancel()
+        found = {key: value for part in searched for key, value in part.found.items()}
+        mode = self._rerank_mode(request)
+        ranking = rank(found, mode=mode, weights=self._blend_weight)
+        candidates = await cite(self.database, caller.tenant_id, request, ranking, found)
+        reports = [leg.report for part in searched for leg in part.legs] + _not_run(plan)
+        return Answer(
+            query_id=uuid.uuid4(),
+            scope=plan.scope,
+            as_of=request.as_of or datetime.now(UTC),
+            degraded=any(report.state in THINNER for report in reports),
+            rerank=mode,
+            legs=tuple(reports),
+            candidates=tuple(candidates),
+            latency_ms=(time.perf_counter() - started) * 1000,
+            foreign_dropped=sum(part.foreign for part in searched),
+            indexes_used=_indexes_used(plan, reports),
+        )
+
+    def _require_bounds(self, request: SearchRequest) -> None:
+        if not request.query.strip():
+            raise InvalidInput("query is empty")
+        if len(request.query) > self.settings.max_query_chars:
+            raise InvalidInput(
+                f"query has {len(request.query):,} characters,"
+                f" at most {self.settings.max_query_chars:,} are allowed"
+            )
+        if not 1 <= request.top_k <= MAX_TOP_K:
+            raise InvalidInput(f"topK is {request.top_k}, it must be from 1 to {MAX_TOP_K}")
+
+    def _start(self, plan: Plan, request: SearchRequest) -> _Query:
+        """Start embedding the query, once per profile served, beside everything else."""
+        wanted = [target for target in plan.targets if target.sources]
+        served = [target.served.get(IndexKind.VECTOR) for target in wanted]
+        profiles = {s.generation.embedding_profile for s in served if s} - {None}
+        if Leg.VECTOR not in request.legs:
+            profiles = set()
+        settings = self.settings
+        return _Query(
+            request=request,
+            plan=plan,
+            terms=analyse(request.query),
+            embedding={
+                profile: asyncio.create_task(self._embed_query(profile, request.query))
+                for profile in profiles
+                if profile is not None
+            },
+            depth=max(settings.default_top_k, 2 * request.top_k, settings.rerank_depth),
+            leg_timeout_s=min(
+                settings.leg_timeout_s, request.timeout_s or settings.request_timeout_s
+            ),
+        )
+
+    async def _embed_query(self, profile: str, text: str) -> Vector:
+        return await asyncio.to_thread(lambda: self._profiles.get(profile).embed_query(text))
+
+    async def _search_target(self, query: _Query, target: Target) -> _Searched:
+        full_text = target.served.get(IndexKind.FULL_TEXT)
+        statistics = await self._statistics.get(
+            query.plan.scope.tenant_id,
+            target.collection_id,
+            full_text.revision if full_text else target.head,
+            query.terms,
+        )
+        weights = bm25.weigh(_rarest(query.terms, statistics), statistics)
+        legs = await asyncio.gather(*(self._run(leg, query, target, weights) for leg in BUILT))
+        return await self._collect(query, target, legs, weights)
+
+    async def _run(
+        self, leg: Leg, query: _Query, target: Target, weights: bm25.QueryWeights
+    ) -> LegHits:
+        served = target.served.get(KINDS[leg])
+        if leg not in query.request.legs:
+            return skipped(leg, target, "not asked for")
+        if served is None:
+            return skipped(leg, target, why_not_served(leg, target))
+        if not target.sources:
+            return skipped(leg, target, "no source of the collection is readable here")
+        profile = served.generation.embedding_profile
+        task = query.embedding.get(profile) if profile and leg is Leg.VECTOR else None
+        return await run_leg(
+            leg,
+            LegRun(
+                sources=self._sources,
+                target=target,
+                served=served,
+                scope=scope_filter(query.plan, target, served.revision, query.request.filters),
+                weights=weights,
+                depth=query.depth,
+                timeout_s=query.leg_timeout_s,
+                vector=task,
+            ),
+        )
+
+    async def _collect(
+        self, query: _Query, target: Target, legs: Sequence[LegHits], weights: bm25.QueryWeights
+    ) -> _Searched:
+        """Read the rows of every hit, rescore with the frozen statistics, drop what is foreign."""
+        ids = list(dict.fromkeys(hit.object_id for leg in legs for hit in leg.hits))
+        if not ids:
+            return _Searched(list(legs), {})
+        revision = max(leg.report.index_revision or 0 for leg in legs)
+        scope = scope_filter(query.plan, target, revision, query.request.filters)
+        rows = await postgres.candidates(self.database, target.collection_id, scope, ids)
+        served = target.served.get(IndexKind.VECTOR)
+        profile = served.generation.embedding_profile if served else None
+        found = {
+            row["object_id"]: Found(
+                row=row,
+                target=target,
+                revision=revision,
+                profile=profile,
+                sparse=bm25.score(weights, row["analysed"], row["analysed_title"]),
+            )
+            for row in rows
+        }
+        for leg in legs:
+            note_ranks(leg, found, query.depth)
+        found = {key: candidate for key, candidate in found.items() if candidate.ranks}
+        if served and profile and profile in query.embedding:
+            await self._complete_cosines(served, legs, found, scope, query.embedding[profile])
+        mark_anchors(found.values(), self.settings.rerank_depth)
+        return _Searched(list(legs), found, foreign=len(ids) - len(rows))
+
+    async def _complete_cosines(
+        self,
+        served: Served,
+        legs: Sequence[LegHits],
+        found: Mapping[uuid.UUID, Found],
+        scope: ScopeFilter,
+        task: asyncio.Task[Vector],
+    ) -> None:
+        """Cosines of the candidates that the vector leg did not return, from stored vectors."""
+        if not task.done() or task.cancelled() or task.exception():
+            return
+        vectors = {
+            hit.object_id: hit.vector for leg in legs for hit in leg.hits if hit.vector is not None
+        }
+        lacking = [key for key, c in found.items() if c.cosine is None and key not in vectors]
+        if lacking:
+            try:
+                async with asyncio.timeout(self.settings.leg_timeout_s):
+                    vectors |= await self._sources.index.vectors(served.generation, lacking, scope)
+            except (IndexUnavailable, TimeoutError):
+                pass  # scored from their words alone; the legs' states tell of the outage
+        for key, candidate in found.items():
+            vector = vectors.get(key)
+            if candidate.cosine is None and vector is not None:
+                candidate.cosine = float(vector @ task.result())
+                candidate.signals[Leg.VECTOR] = candidate.cosine
+
+    def _rerank_mode(self, request: SearchRequest) -> RerankMode:
+        configured: RerankMode = "none" if self.settings.rerank_profile == "none" else "blend"
+        return request.rerank or configured
+
+    def _blend_weight(self, profile: str | None, kind: str) -> float:
+        if profile is None:
+            return 0.0
+        definition = self._profiles.definition(profile)
+        return definition.blend_code if kind == "code" else definition.blend_text
+
+
+def _rarest(terms: list[str], statistics: bm25.TermStatistics) -> list[str]:
+    """The terms that are looked up: all, or of a long query the `MAX_TERMS` rarest."""
+    distinct = dict.fromkeys(terms)
+    if len(distinct) <= MAX_TERMS:
+        return terms
+    rarest = sorted(distinct, key=lambda term: (statistics.in_text.get(term, 0), term))
+    kept = set(rarest[:MAX_TERMS])
+    return [term for term in terms if term in kept]
+
+
+def _not_run(plan: Plan) -> list[LegReport]:
+    """Reports of legs that ran in no collection."""
+    later = (Leg.SYMBOL, Leg.GRAPH, Leg.TEMPORAL)
+    reports = [skipped(leg, None, NOT_BUILT).report for leg in later]
+    if not plan.targets:
+        reports += [skipped(leg, None, "the project has no collection").report for leg in BUILT]
+    return reports
+
+
+def _indexes_used(plan: Plan, reports: Sequence[LegReport]) -> tuple[uuid.UUID, ...]:
+    """Ids of the index revisions that a leg really read."""
+    read = {
+        (report.collection, KINDS[report.leg])
+        for report in reports
+        if report.leg in KINDS and report.state in (LegState.OK, LegState.FALLBACK)
+    }
+    return tuple(
+        served.index_revision_id
+        for target in plan.targets
+        for kind, served in sorted(target.served.items())
+        if (target.slug, kind) in read
+    )

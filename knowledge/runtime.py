@@ -1,0 +1,92 @@
+"""The composition root of everything that writes: one object holding what a process opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from knowledge.home import Home
+from knowledge.model.collection import Collection
+from knowledge.model.identity import require_slug
+from knowledge.profiles.profile import Embedder
+from knowledge.profiles.registry import Profiles
+from knowledge.settings import Settings, load_settings
+from knowledge.stack.cache import cache_folder
+from knowledge.stack.servers import running_servers, silent
+from knowledge.storage.backend import HybridIndex
+from knowledge.storage.postgres import catalogue, profiles
+from knowledge.storage.postgres.bootstrap import DatabaseUrls, prepare_database
+from knowledge.storage.postgres.database import Database
+from knowledge.storage.vectors import VectorStore
+from knowledge.storage.weaviate.client import WeaviateAddress
+from knowledge.storage.weaviate.index import WeaviateIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """An installation, opened for writing. ``app`` is the application role, ``owner`` the owner's."""
+
+    home: Home
+    settings: Settings
+    urls: DatabaseUrls
+    app: Database
+    owner: Database
+    profiles: Profiles
+    index: HybridIndex
+
+    def collection(self, tenant_id: str, slug_or_id: str) -> Collection:
+        """Raises `NotFound`."""
+        return catalogue.find_collection(self.app, require_slug(tenant_id, "tenant"), slug_or_id)
+
+    def source_projects(self, collection: Collection) -> dict[str, str]:
+        return {
+            source.source_id: source.project_id
+            for source in catalogue.list_sources(self.app, collection)
+        }
+
+    def embedder(self, profile: str) -> Embedder:
+        """The profile's embedder, once its definition is the one stored under this name.
+
+        Raises `ProfileMismatch`, `ModelUnavailable`, `InvalidConfiguration`.
+        """
+        embedder = self.profiles.get(profile)
+        profiles.require_same(self.app, embedder.profile)
+        return embedder
+
+    def vectors(self, tenant_id: str, profile: str) -> VectorStore:
+        return VectorStore(self.app, self.home.vectors_dir, tenant_id=tenant_id, profile=profile)
+
+    @property
+    def snapshot_roots(self) -> list[Path]:
+        return [self.home.snapshots_dir, *map(Path, self.settings.publishing.snapshot_roots)]
+
+
+@contextmanager
+def open_runtime(home: Home, progress: Callable[[str], None] = silent) -> Iterator[Runtime]:
+    """Open the home for the length of the block, starting its servers when none run."""
+    home.prepare()
+    settings = load_settings(home)
+    with running_servers(home, settings, progress) as servers:
+        urls = prepare_database(servers.database_admin_url, home.database_key)
+        app, owner = Database(urls.app_url), Database(urls.owner_url)
+        index = WeaviateIndex(
+            WeaviateAddress(servers.weaviate_url, servers.weaviate_grpc, servers.weaviate_api_key),
+            installation_id=home.installation_id,
+            flat_search_cutoff=settings.indexing.flat_search_cutoff,
+        )
+        try:
+            yield Runtime(
+                home=home,
+                settings=settings,
+                urls=urls,
+                app=app,
+                owner=owner,
+                profiles=Profiles(settings, cache_folder()),
+                index=index,
+            )
+        finally:
+            index.close()
+            app.close()
+            owner.close()

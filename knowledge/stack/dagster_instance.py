@@ -1,0 +1,80 @@
+"""The Dagster instance of a home: its configuration, written before Dagster starts."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from knowledge.home import Home
+
+
+def write_instance_config(home: Home, dagster_database_url: str) -> Path:
+    """Write ``dagster/dagster.yaml``, readable by its owner only: the URL holds a password."""
+    home.dagster_dir.mkdir(parents=True, exist_ok=True)
+    path = home.dagster_dir / "dagster.yaml"
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".dagster.yaml.")  # mode 0600
+    with os.fdopen(descriptor, "w") as file:
+        file.write("# Written at every start; changes are lost.\n")
+        yaml.safe_dump(instance_config(dagster_database_url), file, sort_keys=False)
+    os.replace(name, path)
+    return path
+
+
+def instance_database_url(home: Home) -> str | None:
+    """The URL that the instance uses; None before the first start."""
+    try:
+        config = yaml.safe_load((home.dagster_dir / "dagster.yaml").read_text())
+    except FileNotFoundError:
+        return None
+    return str(config["storage"]["postgres"]["postgres_url"])
+
+
+def instance_config(dagster_database_url: str) -> dict[str, Any]:
+    """The configuration as Dagster reads it."""
+    return {
+        "storage": {"postgres": {"postgres_url": dagster_database_url}},
+        "run_coordinator": {
+            "module": "dagster._core.run_coordinator.queued_run_coordinator",
+            "class": "QueuedRunCoordinator",
+            "config": {"dequeue_interval_seconds": 1, "max_concurrent_runs": 2},
+        },
+        "run_launcher": {
+            "module": "dagster._core.launcher.default_run_launcher",
+            "class": "DefaultRunLauncher",
+        },
+        "run_monitoring": {
+            "enabled": True,
+            "start_timeout_seconds": 120,
+            "cancel_timeout_seconds": 60,
+            "max_resume_run_attempts": 0,  # a killed run is replaced by its sensor, not resumed
+            "poll_interval_seconds": 15,
+            "free_slots_after_run_end_seconds": 30,  # else a cancelled run keeps its pool slot
+        },
+        "retention": {
+            "sensor": {
+                "purge_after_days": {
+                    "skipped": 1,
+                    "success": 7,
+                    "failure": 30,
+                    "started": 30,
+                }
+            },
+            "schedule": {
+                "purge_after_days": {
+                    "skipped": 1,
+                    "success": 7,
+                    "failure": 30,
+                    "started": 30,
+                }
+            },
+        },
+        "sensors": {"use_threads": True, "num_workers": 4},
+        "schedules": {"use_threads": True, "num_workers": 2},
+        "python_logs": {"python_log_level": "INFO"},
+        "telemetry": {"enabled": False},
+        "nux": {"enabled": False},
+    }

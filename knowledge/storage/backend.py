@@ -1,0 +1,122 @@
+"""The port of a hybrid index: what a backend must do. The docstrings are the contract.
+
+One suite of tests runs over every implementation.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from knowledge.model.chunk import ChunkVersion
+from knowledge.model.revision import Generation
+
+Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeFilter:
+    """What every query of a backend is restricted to *before* top-k.
+
+    ``sources`` are the readable ones (none: nothing is found). ``acl`` are the caller's entries;
+    an item without an ACL is visible to all of them. ``head`` is the clock's head when the query
+    was planned; items of up to `VISIBILITY_MARGIN` later revisions stay invisible.
+    """
+
+    tenant_id: str
+    project_id: str
+    sources: tuple[str, ...]
+    acl: tuple[str, ...]
+    revision: int
+    head: int
+    path_prefix: str | None = None
+    kind: str | None = None
+    language: str | None = None
+    tags: tuple[str, ...] = ()
+    updated_after: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A found item. ``score`` is cosine (vector) or the backend's BM25; higher is better.
+
+    ``vector`` is float32 [d], where the item has one and the leg returns it.
+    """
+
+    object_id: uuid.UUID
+    score: float
+    vector: Vector | None = None
+
+
+class HybridIndex(Protocol):
+    """Writing and maintaining; synchronous. Every method is idempotent."""
+
+    name: str
+
+    def version(self) -> str:
+        """The server's version. Raises `IndexUnavailable`."""
+
+    def class_name(self, profile: str | None) -> str:
+        """The name of the physical class that generations of a profile version live in."""
+
+    def create_generation(self, generation: Generation, *, dimension: int | None) -> None:
+        """Make the physical storage of a generation; no dimension means no vectors."""
+
+    def upsert(
+        self,
+        generation: Generation,
+        versions: Sequence[ChunkVersion],
+        vectors: Vector | None,
+    ) -> None:
+        """Write versions and (aligned, [n, d]) vectors; the same object id is overwritten.
+
+        Raises `PartialWrite` when any object was refused.
+        """
+
+    def count(self, generation: Generation) -> int:
+        """How many items the generation holds, all revisions together."""
+
+    def object_ids(self, generation: Generation) -> set[uuid.UUID]:
+        """The ids of all items of the generation."""
+
+    def delete(self, generation: Generation, object_ids: Sequence[uuid.UUID]) -> None:
+        """Remove items; unknown ids are passed over."""
+
+    def probe(self, generation: Generation, version: ChunkVersion) -> bool:
+        """Whether a just-written version is found by its words: guards the switch."""
+
+    def drop_generation(self, generation: Generation) -> None:
+        """Remove the generation and everything in it; nothing to remove is fine."""
+
+
+class HybridSearch(Protocol):
+    """Querying; asynchronous. Raises `IndexUnavailable`, and `NoTenant` without a tenant."""
+
+    name: str
+
+    async def near_vector(
+        self, generation: Generation, vector: Vector, scope: ScopeFilter, limit: int
+    ) -> list[Hit]:
+        """The ``limit`` nearest items in scope by cosine, nearest first."""
+
+    async def bm25(
+        self,
+        generation: Generation,
+        terms: Sequence[str],
+        scope: ScopeFilter,
+        limit: int,
+        *,
+        with_vectors: bool,
+    ) -> list[Hit]:
+        """The ``limit`` best items in scope that hold any of the analysed ``terms``."""
+
+    async def vectors(
+        self, generation: Generation, object_ids: Sequence[uuid.UUID], scope: ScopeFilter
+    ) -> dict[uuid.UUID, Vector]:
+        """Vectors of the given items, those out of scope or without one left out."""

@@ -1,0 +1,344 @@
+"""The clock of a collection: which chunk versions a revision holds, and the tick that adds one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from knowledge.model.chunk import Chunk, ChunkVersion
+from knowledge.model.collection import Collection
+from knowledge.model.revision import OPEN
+from knowledge.storage.postgres.database import Database, Row
+
+_COLUMNS = (
+    "object_id, tenant_id, collection_id, chunk_id, from_rev, acl_rev, snapshot_id, source_id,"
+    " project_id, path, anchor, title, text, kind, language, tags, metadata, line_start, line_end,"
+    " acl, updated_at, content_hash, text_hash, analysed, analysed_title, terms"
+)
+_INDEXED = (
+    "object_id, chunk_id, from_rev, to_rev, source_id, project_id, path, anchor, title, text,"
+    " kind, language, tags, metadata, line_start, line_end, acl, updated_at, text_hash, analysed,"
+    " analysed_title"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedKey:
+    """What the tick compares: a staged chunk's id, place, content hash and ACL."""
+
+    chunk_id: uuid.UUID
+    source_id: str
+    path: str
+    content_hash: bytes
+    acl: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class StagedScope:
+    """What a delta replaces: one path of a source, or (``path`` None) the whole source."""
+
+    source_id: str
+    path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A chunk version to open, ready to be written."""
+
+    object_id: uuid.UUID
+    chunk_id: uuid.UUID
+    snapshot_id: uuid.UUID
+    source_id: str
+    project_id: str
+    chunk: Chunk
+    content_hash: bytes
+    text_hash: bytes
+    analysed: str
+    analysed_title: str
+
+
+def lock_head(connection: Connection[Row], collection: Collection) -> int:
+    """The head revision, locked until the transaction ends."""
+    row = connection.execute(
+        "select head_rev from collections where collection_id = %s for update",
+        [collection.collection_id],
+    ).fetchone()
+    assert row is not None
+    return int(row["head_rev"])
+
+
+def stage(
+    connection: Connection[Row], keys: Iterable[StagedKey], scopes: Iterable[StagedScope]
+) -> None:
+    """Put the staged keys and scopes into temporary tables of this transaction."""
+    connection.execute(
+        "create temp table staged_keys (chunk_id uuid primary key, source_id text, path text,"
+        " content_hash bytea, acl text[]) on commit drop"
+    )
+    connection.execute("create temp table staged_scopes (source_id text, path text) on commit drop")
+    with connection.cursor().copy(
+        "copy staged_keys (chunk_id, source_id, path, content_hash, acl) from stdin"
+    ) as copy:
+        for key in keys:
+            acl = None if key.acl is None else list(key.acl)
+            copy.write_row((key.chunk_id, key.source_id, key.path, key.content_hash, acl))
+    with connection.cursor().copy("copy staged_scopes (source_id, path) from stdin") as copy:
+        for scope in scopes:
+            copy.write_row((scope.source_id, scope.path))
+    connection.execute("analyze staged_keys")
+    connection.execute("analyze staged_scopes")
+
+
+def changed_chunks(connection: Connection[Row], collection: Collection) -> list[uuid.UUID]:
+    """Staged chunks that are new, or differ from what is open now."""
+    rows = connection.execute(
+        "select k.chunk_id from staged_keys k left join chunk_versions v"
+        " on v.collection_id = %s and v.chunk_id = k.chunk_id and v.to_rev = 2147483647"
+        " where v.chunk_id is null or v.content_hash <> k.content_hash",
+        [collection.collection_id],
+    ).fetchall()
+    return [row["chunk_id"] for row in rows]
+
+
+def close_replaced(connection: Connection[Row], collection: Collection, revision: int) -> int:
+    """Close open versions in scope that are gone or changed. Returns how many."""
+    gone = (
+        "update chunk_versions v set to_rev = %(rev)s from staged_scopes s"
+        " where v.collection_id = %(c)s and v.to_rev = 2147483647 and v.source_id = s.source_id"
+        " and {match} and not exists (select from staged_keys k"
+        " where k.chunk_id = v.chunk_id and k.content_hash = v.content_hash)"
+    )
+    values = {"rev": revision, "c": collection.collection_id}
+    whole = connection.execute(gone.format(match="s.path is null"), values)
+    listed = connection.execute(gone.format(match="v.path = s.path"), values)
+    return whole.rowcount + listed.rowcount
+
+
+def overwrite_acls(connection: Connection[Row], collection: Collection, revision: int) -> int:
+    """Write staged ACLs into every stored version of the chunk. Returns how many rows changed."""
+    return connection.execute(
+        "update chunk_versions v set acl = k.acl, acl_rev = %s from staged_keys k"
+        " where v.collection_id = %s and v.chunk_id = k.chunk_id and v.acl is distinct from k.acl",
+        [revision, collection.collection_id],
+    ).rowcount
+
+
+def open_versions(
+    connection: Connection[Row],
+    collection: Collection,
+    revision: int,
+    openings: Iterable[Opening],
+) -> int:
+    """Insert new versions, visible from ``revision`` on. Returns how many."""
+    # PostgreSQL refuses COPY into a table with row-level security, hence the way round.
+    connection.execute(
+        "create temp table opened (like chunk_versions including defaults) on commit drop"
+    )
+    with connection.cursor().copy(f"copy opened ({_COLUMNS}) from stdin") as copy:
+        for opening in openings:
+            copy.write_row(_opening_row(collection, revision, opening))
+    return connection.execute("insert into chunk_versions select * from opened").rowcount
+
+
+def _opening_row(collection: Collection, revision: int, opening: Opening) -> Sequence[Any]:
+    chunk = opening.chunk
+    lines = chunk.lines or (None, None)
+    return (
+        opening.object_id,
+        collection.tenant_id,
+        collection.collection_id,
+        opening.chunk_id,
+        revision,
+        revision,
+        opening.snapshot_id,
+        opening.source_id,
+        opening.project_id,
+        chunk.path,
+        chunk.anchor,
+        chunk.title,
+        chunk.text,
+        chunk.kind,
+        chunk.language,
+        list(chunk.tags),
+        Jsonb(dict(chunk.metadata)),
+        *lines,
+        None if chunk.acl is None else list(chunk.acl),
+        chunk.updated_at,
+        opening.content_hash,
+        opening.text_hash,
+        opening.analysed,
+        opening.analysed_title,
+        sorted(set(opening.analysed.split())),
+    )
+
+
+def set_source_version(
+    connection: Connection[Row],
+    collection: Collection,
+    revision: int,
+    source_id: str,
+    version: str,
+    snapshot_id: uuid.UUID,
+) -> None:
+    connection.execute(
+        "insert into source_versions"
+        " (tenant_id, collection_id, source_id, revision, source_version, snapshot_id)"
+        " values (%s, %s, %s, %s, %s, %s)"
+        " on conflict (collection_id, source_id, revision) do update"
+        " set source_version = excluded.source_version, snapshot_id = excluded.snapshot_id",
+        [
+            collection.tenant_id,
+            collection.collection_id,
+            source_id,
+            revision,
+            version,
+            snapshot_id,
+        ],
+    )
+
+
+def current_source_versions(connection: Connection[Row], collection: Collection) -> dict[str, str]:
+    rows = connection.execute(
+        "select distinct on (source_id) source_id, source_version from source_versions"
+        " where collection_id = %s order by source_id, revision desc",
+        [collection.collection_id],
+    ).fetchall()
+    return {row["source_id"]: row["source_version"] for row in rows}
+
+
+def advance(
+    connection: Connection[Row],
+    collection: Collection,
+    revision: int,
+    snapshots: Iterable[uuid.UUID],
+) -> None:
+    """Tick: make ``revision`` the head and tie the snapshots to it."""
+    connection.execute(
+        "update collections set head_rev = %s where collection_id = %s",
+        [revision, collection.collection_id],
+    )
+    connection.execute(
+        "update snapshots set committed_rev = %s where snapshot_id = any(%s)",
+        [revision, list(snapshots)],
+    )
+
+
+def refreeze_statistics(
+    connection: Connection[Row], collection: Collection, revision: int, *, growth: float
+) -> bool:
+    """Freeze term statistics from ``revision`` on when the collection has outgrown the last ones."""
+    row = connection.execute(
+        "select (select documents from term_statistics where collection_id = %(c)s"
+        " order by from_rev desc limit 1) as frozen,"
+        " (select count(*) from chunk_versions where collection_id = %(c)s"
+        " and to_rev = 2147483647) as visible",
+        {"c": collection.collection_id},
+    ).fetchone()
+    assert row is not None
+    frozen, visible = row["frozen"], row["visible"]
+    if frozen is not None and frozen / growth <= visible <= max(frozen * growth, frozen + 20):
+        return False
+    connection.execute("select freeze_statistics(%s, %s)", [collection.collection_id, revision])
+    return True
+
+
+# --- reading versions for an index ------------------------------------------------------
+
+
+def versions_between(
+    app: Database,
+    collection: Collection,
+    *,
+    after: int,
+    upto: int,
+    visible_only: bool,
+    created: int | None = None,
+    batch: int = 1000,
+) -> Iterator[list[ChunkVersion]]:
+    """Batches of the versions an index must write to go from clock ``after`` to ``upto``.
+
+    With ``visible_only`` (a new generation): those visible at ``upto``. With ``created``: all
+    that a generation made at that clock value holds. Otherwise every row whose from_rev, to_rev
+    or ACL revision lies in (after, upto].
+    """
+    if visible_only:
+        condition = "from_rev <= %(upto)s and %(upto)s < to_rev"
+    elif created is not None:
+        condition = "from_rev <= %(upto)s and to_rev > %(created)s"
+    else:
+        condition = (
+            "(from_rev > %(after)s and from_rev <= %(upto)s"
+            " or to_rev > %(after)s and to_rev <= %(upto)s"
+            " or acl_rev > %(after)s and acl_rev <= %(upto)s)"
+        )
+    last = uuid.UUID(int=0)
+    while True:
+        with app.tenant(collection.tenant_id) as connection:
+            rows = connection.execute(
+                f"select {_INDEXED} from chunk_versions where collection_id = %(c)s"
+                f" and {condition} and object_id > %(last)s order by object_id limit %(n)s",
+                {
+                    "c": collection.collection_id,
+                    "after": after,
+                    "upto": upto,
+                    "created": created,
+                    "last": last,
+                    "n": batch,
+                },
+            ).fetchall()
+        if not rows:
+            return
+        last = rows[-1]["object_id"]
+        yield [_version(row, upto) for row in rows]
+
+
+def _version(row: Row, upto: int) -> ChunkVersion:
+    lines = None if row["line_start"] is None else (row["line_start"], row["line_end"])
+    return ChunkVersion(
+        object_id=row["object_id"],
+        chunk_id=row["chunk_id"],
+        from_rev=row["from_rev"],
+        # A close after ``upto`` belongs to the next round.
+        to_rev=row["to_rev"] if row["to_rev"] <= upto else OPEN,
+        source_id=row["source_id"],
+        project_id=row["project_id"],
+        chunk=Chunk(
+            path=row["path"],
+            anchor=row["anchor"],
+            title=row["title"],
+            text=row["text"],
+            kind=row["kind"],
+            language=row["language"],
+            lines=lines,
+            tags=tuple(row["tags"]),
+            metadata=row["metadata"],
+            acl=None if row["acl"] is None else tuple(row["acl"]),
+            updated_at=row["updated_at"],
+        ),
+        analysed=row["analysed"],
+        analysed_title=row["analysed_title"],
+        text_hash=row["text_hash"],
+    )
+
+
+def count_versions(
+    connection: Connection[Row], collection: Collection, *, created: int, upto: int
+) -> int:
+    """How many versions a generation created at ``created`` holds at clock ``upto``."""
+    row = connection.execute(
+        "select count(*) as n from chunk_versions where collection_id = %s"
+        " and from_rev <= %s and to_rev > %s",
+        [collection.collection_id, upto, created],
+    ).fetchone()
+    assert row is not None
+    return int(row["n"])
+
+
+def count_visible(connection: Connection[Row], collection: Collection, revision: int) -> int:
+    """How many chunks are visible in ``revision``."""
+    return count_versions(connection, collection, created=revision, upto=revision)

@@ -1,0 +1,138 @@
+"""Connections to PostgreSQL: one pool a role, the tenant set per transaction.
+
+Every statement of the application role runs in a transaction that first sets
+``knowledge.tenant``; row-level security shows nothing when it is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, LiteralString
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+
+from knowledge.errors import DatabaseUnavailable, NoTenant, VersionMismatch
+from knowledge.storage.postgres.migrations import HEAD, require_known
+
+Params = Sequence[Any] | Mapping[str, Any]
+Row = dict[str, Any]
+
+SET_TENANT: Final = "select set_config('knowledge.tenant', %s, true)"
+_OPTIONS: Final = {
+    "options": "-c search_path=knowledge -c timezone=UTC",
+    "row_factory": dict_row,
+    "connect_timeout": 5,
+}
+
+
+class Database:
+    """Synchronous access, for Dagster, the command line and workers.
+
+    Open one a process and close it; thread-safe. ``url`` decides the role.
+    """
+
+    def __init__(self, url: str, *, max_size: int = 4) -> None:
+        self._pool: ConnectionPool[Connection[Row]] = ConnectionPool(
+            url, kwargs=dict(_OPTIONS), min_size=0, max_size=max_size, open=True, timeout=10
+        )
+
+    def close(self) -> None:
+        self._pool.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection[Row]]:
+        """A transaction without a tenant: only the owner role sees rows in it."""
+        with translated(), self._pool.connection() as connection:
+            yield connection
+
+    @contextmanager
+    def tenant(self, tenant_id: str) -> Iterator[Connection[Row]]:
+        """A transaction in which only ``tenant_id``'s rows exist (for the application role).
+
+        Raises `NoTenant` for an empty tenant, `DatabaseUnavailable`.
+        """
+        if not tenant_id:
+            raise NoTenant()
+        with self.transaction() as connection:
+            connection.execute(SET_TENANT, [tenant_id])
+            yield connection
+
+    def require_schema(self) -> None:
+        """Raise `VersionMismatch` unless the schema is the one this program works with."""
+        with self.transaction() as connection:
+            try:
+                row = connection.execute("select version_num from alembic_version").fetchone()
+            except psycopg.errors.InsufficientPrivilege:
+                raise
+            except psycopg.errors.UndefinedTable:
+                row = None
+        found = row["version_num"] if row else None
+        require_known(found)
+        if found != HEAD:
+            raise VersionMismatch(
+                f"the database has schema version {found}, this program works with {HEAD}: "
+                "run `knowledge migrate`",
+                found=found,
+                expected=HEAD,
+            )
+
+
+class AsyncDatabase:
+    """Asynchronous access for the query service, as the application role."""
+
+    def __init__(self, url: str, *, max_size: int = 8) -> None:
+        self._pool: AsyncConnectionPool[AsyncConnection[Row]] = AsyncConnectionPool(
+            url,
+            kwargs={**_OPTIONS, "autocommit": True},
+            min_size=1,
+            max_size=max_size,
+            open=False,
+            timeout=2,
+        )
+
+    async def open(self) -> None:
+        """Start the pool; does not wait for the server, so that a service can start degraded."""
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    async def rows(
+        self, tenant_id: str, *statements: tuple[LiteralString, Params]
+    ) -> list[list[Row]]:
+        """Run statements in one transaction of ``tenant_id`` and one round trip.
+
+        Returns the rows of each statement, in order. The tenant setting is local to the
+        transaction that a pipeline without explicit BEGIN forms.
+        """
+        if not tenant_id:
+            raise NoTenant()
+        async with self._connection() as connection, connection.pipeline():
+            await connection.execute(SET_TENANT, [tenant_id])
+            cursors = [await connection.execute(query, params) for query, params in statements]
+            return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+    async def global_rows(self, query: LiteralString, params: Params = ()) -> list[Row]:
+        """Run one statement without a tenant: for functions that need none."""
+        async with self._connection() as connection:
+            cursor = await connection.execute(query, params)
+            return await cursor.fetchall()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[AsyncConnection[Row]]:
+        with translated():
+            async with self._pool.connection() as connection:
+                yield connection
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Driver errors that mean "no server" become `DatabaseUnavailable`."""
+    try:
+        yield
+    except (psycopg.OperationalError, PoolTimeout) as error:
+        raise DatabaseUnavailable(f"PostgreSQL cannot be reached: {error}") from error

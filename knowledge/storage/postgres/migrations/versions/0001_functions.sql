@@ -1,0 +1,146 @@
+-- Functions the application role calls. `security definer` ones read the tenant from the setting,
+-- never from an argument, so that GIN indexes stay usable (&&, @> are not leakproof under a policy).
+
+-- A client's secret hash, for the token endpoint, where no tenant is known yet.
+create function client_for_token(p_client text)
+    returns table (client_id text, tenant_id text, secret_hash bytea, scopes text[])
+    language sql stable security definer set search_path = knowledge, pg_temp
+    as $$
+        select c.client_id, c.tenant_id, c.secret_hash, c.scopes
+        from clients c where c.client_id = p_client and c.revoked_at is null
+    $$;
+
+-- Chunks whose words meet p_terms, best first by the summed weight of the words found.
+-- The caller rescores the few rows with the frozen statistics.
+create function search_full_text(
+    p_collection uuid, p_rev integer, p_project text, p_sources text[], p_acl text[],
+    p_terms text[], p_weights double precision[], p_limit integer,
+    p_prefix text default null, p_kind text default null, p_language text default null,
+    p_tags text[] default null, p_updated_after timestamptz default null)
+    returns table (object_id uuid, score double precision)
+    language sql stable security definer set search_path = knowledge, pg_temp
+    as $$
+        select c.object_id,
+               (select sum(q.weight) from unnest(p_terms, p_weights) as q(term, weight)
+                where q.term = any(c.terms)) as score
+        from chunk_versions c
+        where c.tenant_id = current_tenant() and c.collection_id = p_collection
+          and c.terms && p_terms
+          and c.from_rev <= p_rev and p_rev < c.to_rev
+          and c.project_id = p_project and c.source_id = any(p_sources)
+          and (c.acl is null or c.acl && p_acl)
+          and (p_prefix is null or starts_with(c.path, p_prefix))
+          and (p_kind is null or c.kind = p_kind)
+          and (p_language is null or c.language = p_language)
+          and (p_tags is null or c.tags @> p_tags)
+          and (p_updated_after is null or c.updated_at >= p_updated_after)
+        order by score desc, c.object_id limit p_limit
+    $$;
+
+-- Chunks whose path, title and tags hold at least p_coverage of the summed weight of p_terms.
+create function search_metadata(
+    p_collection uuid, p_rev integer, p_project text, p_sources text[], p_acl text[],
+    p_terms text[], p_weights double precision[], p_coverage double precision, p_limit integer,
+    p_prefix text default null, p_kind text default null, p_language text default null,
+    p_tags text[] default null, p_updated_after timestamptz default null)
+    returns table (object_id uuid, score double precision)
+    language sql stable security definer set search_path = knowledge, pg_temp
+    as $$
+        select hit.object_id, hit.score from (
+            select c.object_id, cardinality(m.terms) as size,
+                   (select sum(q.weight) from unnest(p_terms, p_weights) as q(term, weight)
+                    where q.term = any(m.terms)) / (select sum(w) from unnest(p_weights) w) as score
+            from metadata_items m join chunk_versions c using (object_id)
+            where m.tenant_id = current_tenant() and m.collection_id = p_collection
+              and m.terms && p_terms
+              and c.from_rev <= p_rev and p_rev < c.to_rev
+              and c.project_id = p_project and c.source_id = any(p_sources)
+              and (c.acl is null or c.acl && p_acl)
+              and (p_prefix is null or starts_with(c.path, p_prefix))
+              and (p_kind is null or c.kind = p_kind)
+              and (p_language is null or c.language = p_language)
+              and (p_tags is null or c.tags @> p_tags)
+              and (p_updated_after is null or c.updated_at >= p_updated_after)
+        ) hit
+        where hit.score >= p_coverage
+        order by hit.score desc, hit.size, hit.object_id limit p_limit
+    $$;
+
+-- Term statistics of a collection, frozen from revision p_rev on, over the chunks visible there.
+-- Returns the number of documents.
+create function freeze_statistics(p_collection uuid, p_rev integer) returns integer
+    language plpgsql security definer set search_path = knowledge, pg_temp
+    as $$
+    declare
+        v_tenant text := current_tenant();
+        v_count integer;
+    begin
+        if not exists (select from collections where collection_id = p_collection and tenant_id = v_tenant) then
+            return 0;
+        end if;
+        delete from term_frequencies where collection_id = p_collection and from_rev = p_rev;
+        insert into term_statistics
+            select v_tenant, p_collection, p_rev, count(*),
+                   coalesce(avg(cardinality(string_to_array(nullif(analysed, ''), ' '))), 0),
+                   coalesce(avg(coalesce(cardinality(string_to_array(nullif(analysed_title, ''), ' ')), 0)), 0)
+            from chunk_versions
+            where collection_id = p_collection and from_rev <= p_rev and p_rev < to_rev
+        on conflict (collection_id, from_rev) do update set
+            documents = excluded.documents, average_length = excluded.average_length,
+            average_title_length = excluded.average_title_length
+        returning documents into v_count;
+        insert into term_frequencies
+            select v_tenant, p_collection, p_rev, term, sum(in_text), sum(in_title) from (
+                select term, count(*) as in_text, 0 as in_title
+                from chunk_versions, unnest(terms) term
+                where collection_id = p_collection and from_rev <= p_rev and p_rev < to_rev
+                group by term
+                union all
+                select term, 0, count(distinct object_id)
+                from chunk_versions, unnest(string_to_array(nullif(analysed_title, ''), ' ')) term
+                where collection_id = p_collection and from_rev <= p_rev and p_rev < to_rev
+                group by term
+            ) counted group by term;
+        return v_count;
+    end $$;
+
+-- Grants, projects, groups, readable sources and served revisions of one request: one round trip.
+-- Null when the client is unknown or revoked in the current tenant. A collection is listed when it
+-- belongs to the project or holds a source of it.
+create function plan_request(p_client text, p_project text, p_collections text[]) returns jsonb
+    language sql stable set search_path = knowledge, pg_temp
+    as $$
+    select jsonb_build_object(
+        'projects', to_jsonb(c.projects),
+        'groups', to_jsonb(c.groups),
+        'scopes', to_jsonb(c.scopes),
+        'collections', coalesce((
+            select jsonb_agg(jsonb_build_object(
+                'collectionId', col.collection_id, 'slug', col.slug, 'headRev', col.head_rev,
+                'profile', col.embedding_profile,
+                'sources', (
+                    select coalesce(jsonb_object_agg(s.source_id, s.trust_tier), '{}')
+                    from sources s
+                    where s.collection_id = col.collection_id and s.project_id = p_project
+                      and s.deleted_at is null
+                      and (s.acl is null or s.acl && (
+                            array['user:' || c.client_id] || array(select 'group:' || g from unnest(c.groups) g)))),
+                'served', (
+                    select coalesce(jsonb_object_agg(r.kind, jsonb_build_object(
+                        'indexRevisionId', r.index_revision_id, 'revision', r.revision, 'state', r.state,
+                        'profile', g.embedding_profile, 'backend', g.backend,
+                        'className', g.class_name, 'backendTenant', g.backend_tenant)), '{}')
+                    from index_revisions r join generations g using (generation_id)
+                    where r.collection_id = col.collection_id and r.state in ('Ready', 'Rebuilding', 'Degraded'))
+                ) order by col.slug)
+            from collections col
+            where (p_collections is null or col.slug = any(p_collections) or col.collection_id::text = any(p_collections))
+              and (col.project_id = p_project or exists (
+                    select from sources s where s.collection_id = col.collection_id and s.project_id = p_project))
+        ), '[]'))
+    from clients c
+    where c.client_id = p_client and c.revoked_at is null
+    $$;
+
+revoke execute on all functions in schema knowledge from public;
+grant execute on all functions in schema knowledge to {app};

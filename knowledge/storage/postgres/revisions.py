@@ -1,0 +1,239 @@
+"""Generations and index revisions: what is being built, what serves, and the switch."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from knowledge.model.collection import Collection
+from knowledge.model.event import OutboundEvent
+from knowledge.model.revision import Generation, IndexKind, IndexState, next_state
+from knowledge.storage.postgres.database import Database, Row
+
+_GENERATION = (
+    "generation_id, tenant_id, collection_id, backend, class_name, backend_tenant,"
+    " embedding_profile, created_rev, applied_rev, state"
+)
+POSTGRES = "postgres"
+
+
+def profile_differs(connection: Connection[Row], collection: Collection) -> bool:
+    """Whether the pinned profile is another than the serving generation's."""
+    row = connection.execute(
+        "select g.embedding_profile is distinct from c.embedding_profile as differs"
+        " from collections c join generations g using (collection_id)"
+        " where c.collection_id = %s and g.state = 'serving' and g.backend <> 'postgres'",
+        [collection.collection_id],
+    ).fetchone()
+    return bool(row and row["differs"])
+
+
+def current_generation(
+    connection: Connection[Row], collection: Collection, *, backend: str, profile: str | None
+) -> Generation | None:
+    """The generation to write to: one being built for the profile, else the serving one."""
+    row = connection.execute(
+        f"select {_GENERATION} from generations where collection_id = %s"
+        " and (backend = 'postgres') = (%s = 'postgres') and backend = %s"
+        " and embedding_profile is not distinct from %s and state in ('building', 'serving')"
+        " order by state = 'building' desc, created_at desc limit 1",
+        [collection.collection_id, backend, backend, profile],
+    ).fetchone()
+    return Generation(**row) if row else None
+
+
+def add_generation(connection: Connection[Row], generation: Generation) -> None:
+    connection.execute(
+        f"insert into generations ({_GENERATION}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        [
+            generation.generation_id,
+            generation.tenant_id,
+            generation.collection_id,
+            generation.backend,
+            generation.class_name,
+            generation.backend_tenant,
+            generation.embedding_profile,
+            generation.created_rev,
+            generation.applied_rev,
+            generation.state,
+        ],
+    )
+
+
+def restart_generation(connection: Connection[Row], generation: Generation) -> None:
+    """Move a generation that nothing was applied to, to another start."""
+    connection.execute(
+        "update generations set created_rev = %s where generation_id = %s and applied_rev = 0",
+        [generation.created_rev, generation.generation_id],
+    )
+
+
+def set_applied(connection: Connection[Row], generation: Generation, revision: int) -> None:
+    connection.execute(
+        "update generations set applied_rev = greatest(applied_rev, %s) where generation_id = %s",
+        [revision, generation.generation_id],
+    )
+
+
+def start_building(
+    connection: Connection[Row],
+    collection: Collection,
+    generation: Generation,
+    kinds: Sequence[IndexKind],
+    revision: int,
+) -> None:
+    """Note the revisions being built; a failed build's row is taken up again."""
+    for kind in kinds:
+        vector = kind is IndexKind.VECTOR
+        connection.execute(
+            "insert into index_revisions (index_revision_id, tenant_id, collection_id, kind,"
+            " revision, embedding_profile_version, vector_profile, state, generation_id)"
+            " values (%s, %s, %s, %s, %s, %s, %s, 'Building', %s)"
+            " on conflict (collection_id, kind, revision) do update"
+            " set error = null, generation_id = excluded.generation_id"
+            " where index_revisions.state = 'Building'",
+            [
+                uuid.uuid4(),
+                collection.tenant_id,
+                collection.collection_id,
+                kind,
+                revision,
+                generation.embedding_profile if vector else None,
+                generation.backend if vector else None,
+                generation.generation_id,
+            ],
+        )
+
+
+def record_build_error(app: Database, collection: Collection, revision: int, error: str) -> None:
+    with app.tenant(collection.tenant_id) as connection:
+        connection.execute(
+            "update index_revisions set error = %s"
+            " where collection_id = %s and revision = %s and state = 'Building'",
+            [error[:2000], collection.collection_id, revision],
+        )
+
+
+def generations_of(
+    app: Database, collection: Collection, states: Sequence[str]
+) -> list[Generation]:
+    with app.tenant(collection.tenant_id) as connection:
+        rows = connection.execute(
+            f"select {_GENERATION} from generations where collection_id = %s and state = any(%s)"
+            " order by created_at",
+            [collection.collection_id, list(states)],
+        ).fetchall()
+    return [Generation(**row) for row in rows]
+
+
+# --- the switch -------------------------------------------------------------------------
+
+
+def switch(
+    connection: Connection[Row], collection: Collection, revision: int, item_count: int
+) -> list[Row]:
+    """Make every revision built at ``revision`` Ready and retire the ones before.
+
+    Runs in the caller's transaction; returns the new Ready rows. A kind whose revision already
+    serves is left alone, so a second call changes nothing.
+    """
+    built = connection.execute(
+        "select index_revision_id, kind, revision, generation_id from index_revisions"
+        " where collection_id = %s and revision = %s and state = 'Building' order by kind",
+        [collection.collection_id, revision],
+    ).fetchall()
+    for row in built:
+        _retire_serving(connection, collection, row["kind"])
+        next_state(IndexState.BUILDING, "BuildCompleted")
+        connection.execute(
+            "update index_revisions set state = 'Ready', built_at = now(), error = null,"
+            " item_count = %s, built_from_snapshots = coalesce((select array_agg(snapshot_id)"
+            " from snapshots s where s.collection_id = %s and exists (select from chunk_versions v"
+            " where v.collection_id = s.collection_id and v.snapshot_id = s.snapshot_id"
+            " and v.from_rev <= %s and %s < v.to_rev)), '{}')"
+            " where index_revision_id = %s",
+            [
+                item_count,
+                collection.collection_id,
+                revision,
+                revision,
+                row["index_revision_id"],
+            ],
+        )
+        _emit_revision(connection, collection, "IndexRevisionReady", row)
+    _switch_generations(connection, collection, [row["generation_id"] for row in built])
+    return built
+
+
+def _retire_serving(connection: Connection[Row], collection: Collection, kind: str) -> None:
+    """The old revision passes Rebuilding or Degraded → Ready → Retired in this transaction."""
+    old = connection.execute(
+        "select index_revision_id, kind, revision, state from index_revisions"
+        " where collection_id = %s and kind = %s and state in ('Ready', 'Rebuilding', 'Degraded')"
+        " for update",
+        [collection.collection_id, kind],
+    ).fetchone()
+    if old is None:
+        return
+    state = IndexState(old["state"])
+    if state is not IndexState.READY:
+        trigger = "BuildCompleted" if state is IndexState.REBUILDING else "BackendRecovered"
+        state = next_state(state, trigger)
+    connection.execute(
+        "update index_revisions set state = %s, retired_at = now() where index_revision_id = %s",
+        [next_state(state, "NextRevisionReady"), old["index_revision_id"]],
+    )
+    _emit_revision(connection, collection, "IndexRevisionRetired", old)
+
+
+def _switch_generations(
+    connection: Connection[Row], collection: Collection, generations: Sequence[uuid.UUID]
+) -> None:
+    connection.execute(
+        "update generations old set state = 'retired' from generations new"
+        " where new.generation_id = any(%s) and old.collection_id = %s and old.state = 'serving'"
+        " and old.generation_id <> all(%s)"
+        " and (old.backend = 'postgres') = (new.backend = 'postgres')",
+        [list(generations), collection.collection_id, list(generations)],
+    )
+    connection.execute(
+        "update generations set state = 'serving' where generation_id = any(%s)",
+        [list(generations)],
+    )
+
+
+def _emit_revision(
+    connection: Connection[Row], collection: Collection, event_type: str, row: Row
+) -> None:
+    payload: dict[str, Any] = {
+        "indexRevisionId": str(row["index_revision_id"]),
+        "tenantId": collection.tenant_id,
+        "collectionId": str(collection.collection_id),
+    }
+    if event_type == "IndexRevisionReady":
+        payload |= {"kind": row["kind"], "revision": row["revision"]}
+    emit(
+        connection,
+        OutboundEvent(event_type, collection.tenant_id, str(row["index_revision_id"]), payload),
+    )
+
+
+def emit(connection: Connection[Row], event: OutboundEvent) -> None:
+    """Put an event into the outbox, in the transaction that made it true."""
+    connection.execute(
+        "insert into outbox (tenant_id, event_id, topic, event_type, subject, payload, occurred_at)"
+        " values (%s, %s, %s, %s, %s, %s, %s)",
+        [
+            event.tenant_id,
+            event.event_id,
+            event.topic,
+            event.event_type,
+            event.subject,
+            Jsonb(event.payload),
+            event.occurred_at,
+        ],
+    )

@@ -1,0 +1,341 @@
+"""Chunk snapshots: Parquet files and a manifest with counts and checksums.
+
+A snapshot is written aside and renamed, and never changed afterwards. The manifest
+(``manifest.json``, format version 1)::
+
+    {"formatVersion": 1, "snapshotId": "…", "tenantId": "t", "projectId": "p", "collection": "docs",
+     "mode": "full" | "delta", "createdAt": "…", "chunkCount": 2,
+     "files": [{"path": "chunks-0.parquet", "sha256": "…", "sizeBytes": 1, "rows": 2}],
+     "sources": [{"sourceId": "s", "sourceVersion": "…", "chunkCount": 2,
+                  "paths": ["a.md"], "deletedPaths": ["b.md"]}],
+     "skipped": {"binary": 1}}
+
+``full`` replaces everything a source has in the collection. ``delta`` replaces every chunk of
+a listed path, removes the deleted paths and leaves the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from knowledge.errors import InvalidSnapshot, KnowledgeError
+from knowledge.model.chunk import Chunk
+from knowledge.model.identity import chunk_id
+
+MANIFEST: Final = "manifest.json"
+MAX_MANIFEST_BYTES: Final = 64_000_000
+_ROWS_PER_GROUP: Final = 2_000
+_ROWS_PER_FILE: Final = 50_000
+
+CHUNK_SCHEMA: Final = pa.schema(
+    [
+        ("chunk_id", pa.string()),
+        ("source_id", pa.string()),
+        ("source_version", pa.string()),
+        ("path", pa.string()),
+        ("anchor", pa.string()),
+        ("title", pa.string()),
+        ("text", pa.string()),
+        ("kind", pa.string()),
+        ("language", pa.string()),
+        ("tags", pa.list_(pa.string())),
+        ("metadata", pa.string()),
+        ("line_start", pa.int32()),
+        ("line_end", pa.int32()),
+        ("acl", pa.list_(pa.string())),
+        ("updated_at", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+Mode = Literal["full", "delta"]
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True
+    )
+
+
+class SnapshotFile(_Wire):
+    path: str = Field(pattern=r"^[A-Za-z0-9_-]+\.parquet$")
+    sha256: str
+    size_bytes: int
+    rows: int
+
+
+class SnapshotSource(_Wire):
+    source_id: str = Field(min_length=1, max_length=512)
+    source_version: str = Field(min_length=1, max_length=512)
+    chunk_count: int
+    paths: tuple[str, ...] = ()
+    deleted_paths: tuple[str, ...] = ()
+
+
+class Manifest(_Wire):
+    format_version: Literal[1] = 1
+    snapshot_id: uuid.UUID
+    tenant_id: str
+    project_id: str
+    collection: str
+    mode: Mode
+    created_at: datetime
+    chunk_count: int
+    files: tuple[SnapshotFile, ...]
+    sources: tuple[SnapshotSource, ...] = Field(min_length=1)
+    skipped: dict[str, int] = Field(default_factory=dict)
+
+
+class Snapshot:
+    """A snapshot on disk: ``manifest`` and the folder its files lie in."""
+
+    def __init__(self, folder: Path, manifest: Manifest, manifest_sha256: bytes) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.manifest_sha256 = manifest_sha256
+
+    @property
+    def manifest_path(self) -> Path:
+        return self.folder / MANIFEST
+
+    @property
+    def parquet_files(self) -> list[Path]:
+        return [self.folder / file.path for file in self.manifest.files]
+
+    def rows(self, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+        """The rows in order, as dicts keyed by the names of `CHUNK_SCHEMA`."""
+        for path in self.parquet_files:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(columns=None if columns is None else list(columns)):
+                    yield from batch.to_pylist()
+
+    def verify(self) -> None:
+        """Check sizes, checksums, schema, counts and ids. Raises `InvalidSnapshot`."""
+        for file in self.manifest.files:
+            self._verify_file(file)
+        self._verify_counts()
+
+    def _verify_file(self, file: SnapshotFile) -> None:
+        path = self.folder / file.path
+        try:
+            found = _sha256(path)
+            schema = pq.read_schema(path) if found.hex() == file.sha256 else None
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidSnapshot(f"{path} cannot be read: {error}") from error
+        if schema is None:
+            raise InvalidSnapshot(
+                f"{path} does not have the checksum its manifest names: publish it again"
+            )
+        if not schema.equals(CHUNK_SCHEMA, check_metadata=False):
+            raise InvalidSnapshot(f"{path} does not have the columns of a chunk snapshot")
+
+    def _verify_counts(self) -> None:
+        manifest = self.manifest
+        counted = {source.source_id: 0 for source in manifest.sources}
+        listed = {source.source_id: set(source.paths) for source in manifest.sources}
+        for row in self.rows(["chunk_id", "source_id", "path", "anchor"]):
+            source_id = row["source_id"]
+            if source_id not in counted:
+                raise InvalidSnapshot(f"a chunk names source {source_id!r}, the manifest does not")
+            counted[source_id] += 1
+            if manifest.mode == "delta" and row["path"] not in listed[source_id]:
+                raise InvalidSnapshot(
+                    f"a chunk of {row['path']!r} is in the delta, its path is not"
+                )
+            expected = chunk_id(
+                manifest.tenant_id,
+                manifest.collection,
+                source_id,
+                row["path"],
+                row["anchor"],
+            )
+            if row["chunk_id"] != str(expected):
+                raise InvalidSnapshot(
+                    f"chunk {row['chunk_id']} of {row['path']!r} has the id of another place:"
+                    f" expected {expected}"
+                )
+        for source in manifest.sources:
+            if counted[source.source_id] != source.chunk_count:
+                raise InvalidSnapshot(
+                    f"source {source.source_id!r} has {counted[source.source_id]} chunks,"
+                    f" its manifest says {source.chunk_count}"
+                )
+        if sum(counted.values()) != manifest.chunk_count:
+            raise InvalidSnapshot(
+                f"the snapshot has {sum(counted.values())} chunks,"
+                f" its manifest says {manifest.chunk_count}"
+            )
+
+
+def read_snapshot(manifest_path: Path) -> Snapshot:
+    """Read a manifest; the files are not touched. Raises `InvalidSnapshot`."""
+    try:
+        if manifest_path.stat().st_size > MAX_MANIFEST_BYTES:
+            raise InvalidSnapshot(f"{manifest_path} is larger than {MAX_MANIFEST_BYTES:,} bytes")
+        raw = manifest_path.read_bytes()
+        manifest = Manifest.model_validate_json(raw)
+    except OSError as error:
+        raise InvalidSnapshot(f"the manifest cannot be read: {error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "manifest"
+        raise InvalidSnapshot(f"{manifest_path}: {where}: {first['msg']}") from error
+    return Snapshot(manifest_path.parent, manifest, hashlib.sha256(raw).digest())
+
+
+def locate_manifest(manifest: str, *, tenant_id: str, roots: Sequence[Path]) -> Path:
+    """The manifest's path when it lies under ``ROOT/{tenant}/`` of an allowed root.
+
+    Links are resolved first, so that none leads out. Raises `InvalidSnapshot` otherwise.
+    """
+    path = Path(manifest)
+    if path.name == MANIFEST and path.is_absolute():
+        resolved = path.resolve()
+        if any(resolved.is_relative_to(root.resolve() / tenant_id) for root in roots):
+            return resolved
+    raise InvalidSnapshot(
+        f"the manifest must be a {MANIFEST} under a configured snapshot root, in the folder of"
+        f" tenant {tenant_id}"
+    )
+
+
+class SnapshotWriter:
+    """Writes one snapshot: `add` chunks, then `finish`; leaving the block early leaves nothing."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        tenant_id: str,
+        project_id: str,
+        collection: str,
+        mode: Mode,
+    ) -> None:
+        self.snapshot_id = uuid.uuid4()
+        self._identity = {
+            "tenant_id": tenant_id,
+            "project_id": project_id,
+            "collection": collection,
+            "mode": mode,
+        }
+        parent = root / tenant_id / collection
+        parent.mkdir(parents=True, exist_ok=True)
+        self._final = parent / str(self.snapshot_id)
+        self._folder = parent / f".{self.snapshot_id}"
+        self._folder.mkdir()
+        self._buffer: list[dict[str, Any]] = []
+        self._writer: pq.ParquetWriter | None = None
+        self._files: list[tuple[str, int]] = []
+        self._counts: dict[str, int] = {}
+
+    def __enter__(self) -> SnapshotWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        if self._folder.exists():
+            try:
+                self._close_file()
+            except (OSError, pa.ArrowException):
+                pass  # the folder goes anyway
+            shutil.rmtree(self._folder, ignore_errors=True)
+        if isinstance(error, OSError) and not isinstance(error, KnowledgeError):
+            raise KnowledgeError(
+                f"the snapshot could not be written ({error.strerror or error}): free some space"
+                f" under {self._final.parent} and publish again; nothing was announced"
+            ) from error
+
+    def add(self, source_id: str, source_version: str, chunk: Chunk) -> None:
+        tenant, collection = self._identity["tenant_id"], self._identity["collection"]
+        lines = chunk.lines or (None, None)
+        self._buffer.append(
+            {
+                "chunk_id": str(chunk_id(tenant, collection, source_id, chunk.path, chunk.anchor)),
+                "source_id": source_id,
+                "source_version": source_version,
+                "path": chunk.path,
+                "anchor": chunk.anchor,
+                "title": chunk.title,
+                "text": chunk.text,
+                "kind": chunk.kind,
+                "language": chunk.language,
+                "tags": list(chunk.tags),
+                "metadata": json.dumps(dict(chunk.metadata), ensure_ascii=False, sort_keys=True),
+                "line_start": lines[0],
+                "line_end": lines[1],
+                "acl": None if chunk.acl is None else list(chunk.acl),
+                "updated_at": chunk.updated_at,
+            }
+        )
+        self._counts[source_id] = self._counts.get(source_id, 0) + 1
+        if len(self._buffer) >= _ROWS_PER_GROUP:
+            self._flush()
+
+    def finish(self, sources: Sequence[SnapshotSource], skipped: dict[str, int]) -> Snapshot:
+        """Write the manifest, rename the folder into place and return the snapshot."""
+        self._flush()
+        self._close_file()
+        manifest = Manifest(
+            snapshot_id=self.snapshot_id,
+            **self._identity,  # type: ignore[arg-type]
+            created_at=datetime.now(UTC),
+            chunk_count=sum(self._counts.values()),
+            files=tuple(
+                SnapshotFile(
+                    path=name,
+                    sha256=_sha256(self._folder / name).hex(),
+                    size_bytes=(self._folder / name).stat().st_size,
+                    rows=rows,
+                )
+                for name, rows in self._files
+            ),
+            sources=tuple(
+                source.model_copy(update={"chunk_count": self._counts.get(source.source_id, 0)})
+                for source in sources
+            ),
+            skipped=skipped,
+        )
+        raw = manifest.model_dump_json(by_alias=True, indent=1).encode()
+        (self._folder / MANIFEST).write_bytes(raw)
+        self._folder.rename(self._final)
+        return Snapshot(self._final, manifest, hashlib.sha256(raw).digest())
+
+    def _flush(self) -> None:
+        if not self._buffer:
+            return
+        if self._writer is None:
+            name = f"chunks-{len(self._files)}.parquet"
+            self._files.append((name, 0))
+            self._writer = pq.ParquetWriter(self._folder / name, CHUNK_SCHEMA, compression="zstd")
+        self._writer.write_table(pa.Table.from_pylist(self._buffer, schema=CHUNK_SCHEMA))
+        name, rows = self._files[-1]
+        self._files[-1] = (name, rows + len(self._buffer))
+        self._buffer = []
+        if self._files[-1][1] >= _ROWS_PER_FILE:
+            self._close_file()
+
+    def _close_file(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def _sha256(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

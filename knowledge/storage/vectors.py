@@ -1,0 +1,102 @@
+"""The embedding cache: vectors in Parquet, one row a text, tenant and profile.
+
+The same text is never embedded twice for a tenant and profile, and a rebuild needs no source.
+PostgreSQL knows which part holds a text; parts are written aside and renamed, so a killed run
+loses at most the batch it was writing.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from knowledge.errors import IndexInconsistent
+from knowledge.storage.postgres.database import Database
+
+Matrix = npt.NDArray[np.float32]
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._@-]")
+
+
+class VectorStore:
+    """Vectors of one tenant and one profile (``name@version``) under ``root``."""
+
+    def __init__(self, app: Database, root: Path, *, tenant_id: str, profile: str) -> None:
+        self._app = app
+        self._tenant_id = tenant_id
+        self._profile = profile
+        self._folder = root / tenant_id / _UNSAFE.sub("_", profile)
+
+    def missing(self, hashes: Sequence[bytes]) -> list[bytes]:
+        """Those of ``hashes`` (32 bytes each) that have no vector, each once, order kept."""
+        known = self._parts(hashes)
+        return [value for value in dict.fromkeys(hashes) if value not in known]
+
+    def put(self, hashes: Sequence[bytes], vectors: Matrix) -> int:
+        """Store ``vectors`` [n, d] float32 under ``hashes`` [n]. Returns the bytes written."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        part = f"{uuid.uuid4().hex}.parquet"
+        aside = self._folder / f".{part}"
+        table = pa.table(
+            {
+                "text_hash": pa.array(hashes, pa.binary(32)),
+                "vector": pa.FixedSizeListArray.from_arrays(
+                    pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel()),
+                    vectors.shape[1],
+                ),
+            }
+        )
+        try:
+            pq.write_table(table, aside, compression="none")
+            size = aside.stat().st_size
+            aside.rename(self._folder / part)
+        finally:
+            aside.unlink(missing_ok=True)
+        with self._app.tenant(self._tenant_id) as connection:
+            connection.execute(
+                "insert into vectors (tenant_id, profile, text_hash, part)"
+                " select %s, %s, value, %s from unnest(%s::bytea[]) value on conflict do nothing",
+                [self._tenant_id, self._profile, part, list(hashes)],
+            )
+        return size
+
+    def get(self, hashes: Sequence[bytes]) -> Matrix:
+        """Vectors [n, d] in the order of ``hashes``. Raises `IndexInconsistent` for a missing one."""
+        known = self._parts(hashes)
+        wanted: dict[str, list[bytes]] = defaultdict(list)
+        for value in dict.fromkeys(hashes):
+            if value not in known:
+                raise IndexInconsistent(
+                    f"a vector of profile {self._profile} is missing: materialise embeddings again"
+                )
+            wanted[known[value]].append(value)
+        found: dict[bytes, npt.NDArray[np.float32]] = {}
+        for part, values in wanted.items():
+            found.update(self._read(part, values))
+        return np.stack([found[value] for value in hashes]) if hashes else np.empty((0, 0), "f4")
+
+    def _read(self, part: str, values: Sequence[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
+        table = pq.read_table(self._folder / part, memory_map=True)
+        rows = {value: index for index, value in enumerate(table["text_hash"].to_pylist())}
+        vectors = table["vector"].combine_chunks()
+        matrix = vectors.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
+        return {value: matrix[rows[value]] for value in values}
+
+    def _parts(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
+        if not hashes:
+            return {}
+        with self._app.tenant(self._tenant_id) as connection:
+            rows = connection.execute(
+                "select text_hash, part from vectors where tenant_id = %s and profile = %s"
+                " and text_hash = any(%s)",
+                [self._tenant_id, self._profile, list(dict.fromkeys(hashes))],
+            ).fetchall()
+        return {bytes(row["text_hash"]): row["part"] for row in rows}

@@ -1,0 +1,87 @@
+"""Where Weaviate is, and its errors translated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import weaviate
+from weaviate.classes.init import AdditionalConfig, Auth, Timeout
+from weaviate.exceptions import (
+    WeaviateBaseError,
+    WeaviateConnectionError,
+    WeaviateGRPCUnavailableError,
+    WeaviateStartUpError,
+    WeaviateTimeoutError,
+)
+
+from knowledge.errors import IndexUnavailable, InvalidConfiguration
+
+
+@dataclass(frozen=True, slots=True)
+class WeaviateAddress:
+    """``url`` is http(s)://host:port, ``grpc`` host:port."""
+
+    url: str
+    grpc: str
+    api_key: str | None = None
+
+    def arguments(self, *, timeout_s: float) -> dict[str, Any]:
+        """Keyword arguments of the client's ``connect_to_custom`` and its async twin."""
+        http = urlsplit(self.url)
+        host, _, port = self.grpc.rpartition(":")
+        if http.scheme not in ("http", "https") or not http.hostname or not port.isdigit():
+            raise InvalidConfiguration(
+                "KNOWLEDGE_WEAVIATE_URL must be http(s)://host:port"
+                " and KNOWLEDGE_WEAVIATE_GRPC host:port"
+            )
+        secure = http.scheme == "https"
+        return {
+            "http_host": http.hostname,
+            "http_port": http.port or (443 if secure else 80),
+            "http_secure": secure,
+            "grpc_host": host,
+            "grpc_port": int(port),
+            "grpc_secure": secure,
+            "auth_credentials": Auth.api_key(self.api_key) if self.api_key else None,
+            "additional_config": AdditionalConfig(
+                timeout=Timeout(init=10, query=timeout_s, insert=120)
+            ),
+            # The health check has a one-second time-out of its own that a busy server misses.
+            "skip_init_checks": True,
+        }
+
+
+def connect(address: WeaviateAddress) -> weaviate.WeaviateClient:
+    with translated():
+        return weaviate.connect_to_custom(**address.arguments(timeout_s=60))
+
+
+def open_async(address: WeaviateAddress) -> weaviate.WeaviateAsyncClient:
+    """An unconnected asynchronous client."""
+    return weaviate.use_async_with_custom(**address.arguments(timeout_s=10))
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Driver errors that mean "no server" become `IndexUnavailable`."""
+    try:
+        yield
+    except (
+        WeaviateConnectionError,
+        WeaviateStartUpError,
+        WeaviateGRPCUnavailableError,
+        WeaviateTimeoutError,
+    ) as error:
+        raise IndexUnavailable(f"Weaviate cannot be reached: {_one_line(error)}") from error
+    except WeaviateBaseError as error:
+        raise IndexUnavailable(f"Weaviate refused the request: {_one_line(error)}") from error
+    except OSError as error:
+        raise IndexUnavailable(f"Weaviate cannot be reached: {error}") from error
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,87 @@
+"""The one BM25 function, over frozen term statistics.
+
+Okapi BM25 (Robertson and Zaragoza, 2009) with Lucene's idf, ``ln(1 + (N - df + .5) / (df + .5))``,
+k1 = 1.2 and b = .4; a document scores its title and text together plus .3 of its title alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+K1: Final = 1.2
+B: Final = 0.4
+TITLE_WEIGHT: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class TermStatistics:
+    """Statistics of the chunks visible when they were frozen.
+
+    ``documents`` is N, lengths are in terms; the two mappings hold the document frequencies of
+    (at least) the terms of one query, in title and text together and in titles.
+    """
+
+    documents: int
+    average_length: float
+    average_title_length: float
+    in_text: Mapping[str, int]
+    in_title: Mapping[str, int]
+
+
+def idf(documents: int, frequency: int) -> float:
+    return math.log(1 + (documents - frequency + 0.5) / (frequency + 0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWeights:
+    """A query's terms with their idf times their count in the query."""
+
+    text: tuple[tuple[str, float], ...]
+    title: tuple[tuple[str, float], ...]
+    average_length: float
+    average_title_length: float
+
+
+def weigh(terms: Iterable[str], statistics: TermStatistics) -> QueryWeights:
+    counts = Counter(terms)
+    total = max(statistics.documents, 1)
+    return QueryWeights(
+        text=tuple(
+            (term, count * idf(total, min(total, statistics.in_text.get(term, 0))))
+            for term, count in counts.items()
+        ),
+        title=tuple(
+            (term, count * idf(total, min(total, statistics.in_title.get(term, 0))))
+            for term, count in counts.items()
+        ),
+        average_length=statistics.average_length or 1.0,
+        average_title_length=statistics.average_title_length or 1.0,
+    )
+
+
+def score(query: QueryWeights, analysed: str, analysed_title: str) -> float:
+    """BM25 of one document, 0 when it holds no term of the query.
+
+    ``analysed`` is title and text, ``analysed_title`` the title: terms joined by one space.
+    """
+    value = _field(query.text, analysed, query.average_length)
+    if analysed_title:
+        value += TITLE_WEIGHT * _field(query.title, analysed_title, query.average_title_length)
+    return value
+
+
+def _field(weights: tuple[tuple[str, float], ...], analysed: str, average: float) -> float:
+    # Doubled spaces let str.count find neighbouring repeats: " a  a ".count(" a ") is 2.
+    padded = f" {analysed.replace(' ', '  ')} "
+    length = analysed.count(" ") + 1 if analysed else 0
+    norm = K1 * (1 - B + B * length / average)
+    total = 0.0
+    for term, weight in weights:
+        frequency = padded.count(f" {term} ")
+        if frequency:
+            total += weight * frequency * (K1 + 1) / (frequency + norm)
+    return total

@@ -1,0 +1,139 @@
+"""From failing rows to an outcome."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+from dbt_like_checks import (
+    Check,
+    CheckOutcome,
+    Severity,
+    Status,
+    Threshold,
+    Thresholds,
+    open_parquet,
+    run_check,
+    run_checks,
+)
+from dbt_like_checks.singular import parse_singular
+
+ROWS = pa.table(
+    {
+        "id": [f"r{number:02}" for number in range(12)],
+        "secret": [f"secret {number}" for number in range(12)],
+    }
+)
+FIRST_THREE = "SELECT * FROM t WHERE id < 'r03'"
+
+
+def _check(sql: str, header: str = "", name: str = "check") -> Check:
+    return parse_singular(f"{header}{sql}", name, f"{name}.sql")
+
+
+def _run(*checks: Check) -> list[CheckOutcome]:
+    with open_parquet({}, tables={"t": ROWS}) as connection:
+        return run_checks(checks, connection)
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ("", Status.FAIL),
+        ("-- severity: warn\n", Status.WARN),
+        ("-- error_if: '>3'\n", Status.WARN),
+        ("-- error_if: '>=3'\n", Status.FAIL),
+        ("-- error_if: '>3'\n-- warn_if: '>3'\n", Status.PASS),
+        ("-- error_if: '!=3'\n-- warn_if: '=3'\n", Status.WARN),
+        ("-- severity: warn\n-- warn_if: '<3'\n", Status.PASS),
+        ("-- severity: warn\n-- warn_if: '<=3'\n", Status.WARN),
+    ],
+)
+def test_the_number_of_failing_rows_meets_the_thresholds(header: str, status: Status) -> None:
+    (outcome,) = _run(_check(FIRST_THREE, header))
+    assert (outcome.status, outcome.failures) == (status, 3)
+    assert outcome.is_blocking == (status is Status.FAIL)
+    assert outcome.seconds > 0
+
+
+def test_a_sample_shows_ten_ids_in_order_and_no_other_column() -> None:
+    header = "-- id_columns: [id]\n"
+    (outcome,) = _run(_check("SELECT * FROM t ORDER BY id DESC", header))
+    assert outcome.failures == 12
+    assert outcome.sample == tuple({"id": f"r{number:02}"} for number in range(10))
+
+
+def test_without_id_columns_a_sample_is_empty() -> None:
+    assert _run(_check(FIRST_THREE))[0].sample == ()
+
+
+def test_an_id_in_a_sample_is_cut_at_200_characters() -> None:
+    (outcome,) = _run(_check("SELECT repeat('x', 5000) AS id", "-- id_columns: [id]\n"))
+    assert outcome.sample == ({"id": "x" * 200},)
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT * FROM missing", "Catalog Error"),
+        ("SELECT missing FROM t", "Binder Error"),
+        ("SELEC 1", "Parser Error"),
+        ("SELECT 1; SELECT 2", "Parser Error"),
+        ("SELECT 1) AS failing; DROP TABLE t; SELECT id FROM (SELECT 1 AS id", "one SELECT"),
+        ("DELETE FROM t", "Parser Error"),
+        ("SELECT * FROM read_text('/etc/hostname')", "Permission Error"),
+    ],
+)
+def test_sql_that_fails_is_an_error_that_blocks_whatever_its_severity(
+    sql: str, reason: str
+) -> None:
+    broken = _check(sql, "-- severity: warn\n", "broken")
+    outcome, after = _run(broken, _check(FIRST_THREE))
+    assert (outcome.status, outcome.is_blocking, outcome.sample) == (Status.ERROR, True, ())
+    assert outcome.reason is not None and reason in outcome.reason
+    assert after.failures == 3
+
+
+def test_the_reason_of_an_error_quotes_no_data() -> None:
+    (outcome,) = _run(_check("SELECT * FROM t WHERE CAST(secret AS INTEGER) = 1"))
+    assert outcome.status is Status.ERROR
+    assert outcome.reason is not None and "ConversionException" in outcome.reason
+    assert "secret" not in outcome.reason
+
+
+def test_an_id_column_that_the_select_does_not_return_is_an_error() -> None:
+    (outcome,) = _run(_check("SELECT id FROM t", "-- id_columns: [chunk_id]\n"))
+    assert outcome.status is Status.ERROR
+
+
+def test_checks_built_in_a_loop_each_run_their_own_sql() -> None:
+    checks = []
+    for count in (1, 2, 3):
+        checks.append(_check(f"SELECT * FROM t LIMIT {count}", name=f"first_{count}"))
+    runs = [partial(run_check, check) for check in checks]
+    with open_parquet({}, tables={"t": ROWS}) as connection:
+        later = [run(connection) for run in runs]
+        at_once = run_checks(iter(checks), connection)
+    for outcomes in (later, at_once):
+        assert [outcome.failures for outcome in outcomes] == [1, 2, 3]
+        assert [outcome.check for outcome in outcomes] == checks
+
+
+def test_parameters_are_bound_in_their_order() -> None:
+    check = Check(
+        name="bound",
+        model="t",
+        column=None,
+        severity=Severity.ERROR,
+        thresholds=Thresholds(error_if=Threshold(">", 0)),
+        sql="SELECT id FROM t WHERE id = $2 OR id = $1 OR id = 'r0' || $3",
+        parameters=("r01", "' OR true --", 5),
+        id_columns=("id",),
+        description="",
+        file="bound.py",
+        line=1,
+    )
+    (outcome,) = _run(check)
+    assert outcome.sample == ({"id": "r01"}, {"id": "r05"})

@@ -1,0 +1,65 @@
+"""Run as a program: the real supervisor with a real PostgreSQL and one small part.
+
+``small_stack.py HOME API_PORT|- [fails]``. The part serves HTTP and has a child that left its
+session, as code servers may; with ``fails`` it ends at once with a message.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from knowledge.errors import KnowledgeError
+from knowledge.home import Home
+from knowledge.settings import Settings, StackSettings
+from knowledge.stack.parts import PARTS, Part, StackContext
+from knowledge.stack.record import only_supervisor
+from knowledge.stack.supervisor import Supervisor
+
+SERVE = """
+import http.server, json, subprocess, sys
+subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], start_new_session=True)
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"status": "ok", "version": "1"}).encode())
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+FAIL = "import sys; sys.exit('the part says why')"
+
+
+def small_parts(program: str) -> tuple[Part, ...]:
+    by_name = {part.name: part for part in PARTS}
+
+    def command(context: StackContext) -> list[str]:
+        return [sys.executable, "-c", program, str(context.api_port)]
+
+    return (
+        by_name["postgres"],
+        replace(by_name["api"], after=("postgres",), command=command),
+    )
+
+
+def main(root: str, port: str, *mode: str) -> int:
+    home = Home(Path(root))
+    home.prepare()
+    settings = Settings(
+        weaviate_url="http://127.0.0.1:1",
+        stack=StackSettings(api_port=None if port == "-" else int(port)),
+    )
+    parts = small_parts(FAIL if mode else SERVE)
+    with only_supervisor(home) as alone:
+        assert alone
+        try:
+            Supervisor(home, settings, partial(print, flush=True), parts).run()
+        except KnowledgeError as error:
+            print(f"knowledge: {error.message}", flush=True)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
