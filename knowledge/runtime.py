@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from knowledge.errors import DatabaseUnavailable
 from knowledge.home import Home
 from knowledge.model.collection import Collection
 from knowledge.model.identity import require_slug
@@ -14,10 +15,11 @@ from knowledge.profiles.profile import Embedder
 from knowledge.profiles.registry import Profiles
 from knowledge.settings import Settings, load_settings
 from knowledge.stack.cache import cache_folder
+from knowledge.stack.postgres import admin_url, is_postgres_ready
 from knowledge.stack.servers import running_servers, silent
 from knowledge.storage.backend import HybridIndex
 from knowledge.storage.postgres import catalogue, profiles
-from knowledge.storage.postgres.bootstrap import DatabaseUrls, prepare_database
+from knowledge.storage.postgres.bootstrap import DatabaseUrls, database_urls, prepare_database
 from knowledge.storage.postgres.database import Database
 from knowledge.storage.vectors import VectorStore
 from knowledge.storage.weaviate.client import WeaviateAddress
@@ -90,3 +92,20 @@ def open_runtime(home: Home, progress: Callable[[str], None] = silent) -> Iterat
             index.close()
             app.close()
             owner.close()
+
+
+@contextmanager
+def open_owner(home: Home) -> Iterator[Database]:
+    """The owner's database alone, of an installation that runs: starts and migrates nothing.
+
+    For what runs every few seconds. Raises `DatabaseUnavailable`.
+    """
+    settings = load_settings(home)
+    if not settings.database_url and not is_postgres_ready(home):
+        raise DatabaseUnavailable(f"the servers of {home.root} do not run: knowledge up")
+    url = database_urls(settings.database_url or admin_url(home), home.database_key).owner_url
+    database = Database(url, max_size=1)
+    try:
+        yield database
+    finally:
+        database.close()

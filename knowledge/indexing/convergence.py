@@ -48,20 +48,29 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Converged:
-    """What a convergence wrote. ``items`` is what the generation then holds."""
+    """What a convergence wrote. ``items`` is what the generation then holds.
+
+    ``behind`` is how many revisions it caught up. Before the first publish all is 0 and None.
+    """
 
     revision: int
+    behind: int
     written: int
     items: int
-    generation: uuid.UUID
+    generation: uuid.UUID | None
     profile: str | None
     seconds: float
 
 
-def plan(runtime: Runtime, held: Lease, *, backend: str | None = None) -> Target:
-    """The generation to bring to the head, made now when there is none for the profile."""
+def plan(runtime: Runtime, held: Lease, *, backend: str | None = None) -> Target | None:
+    """The generation to bring to the head, made now when there is none for the profile.
+
+    None as long as nothing was ever published: there is no revision 0.
+    """
     backend = backend or runtime.index.name
     collection = runtime.collection(held.collection.tenant_id, held.collection.slug)
+    if not collection.head_rev:
+        return None
     profile = None if backend == revisions.POSTGRES else collection.embedding_profile
     with runtime.app.tenant(collection.tenant_id) as connection:
         generation = revisions.current_generation(
@@ -101,6 +110,8 @@ def converge_hybrid(runtime: Runtime, held: Lease) -> Converged:
     """Bring vector and full-text to the head. Raises `PartialWrite`, `IndexInconsistent`."""
     started = time.monotonic()
     target = plan(runtime, held)
+    if target is None:
+        return _nothing(started)
     generation, profile = target.generation, target.generation.embedding_profile
     _start(runtime, target)
     written = 0
@@ -123,6 +134,8 @@ def converge_metadata(runtime: Runtime, held: Lease) -> Converged:
     """Bring the metadata index (path, title and tags, in PostgreSQL) to the head."""
     started = time.monotonic()
     target = plan(runtime, held, backend=revisions.POSTGRES)
+    if target is None:
+        return _nothing(started)
     _start(runtime, target)
     written = 0
     if not target.is_current:
@@ -234,9 +247,14 @@ def _finish(runtime: Runtime, target: Target) -> None:
 def _converged(runtime: Runtime, target: Target, written: int, started: float) -> Converged:
     return Converged(
         revision=target.head,
+        behind=max(0, target.head - target.generation.applied_rev),
         written=written,
         items=_expected(runtime, target),
         generation=target.generation.generation_id,
         profile=target.generation.embedding_profile,
         seconds=time.monotonic() - started,
     )
+
+
+def _nothing(started: float) -> Converged:
+    return Converged(0, 0, 0, 0, None, None, time.monotonic() - started)

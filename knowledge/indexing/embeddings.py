@@ -37,8 +37,8 @@ def embed_missing(runtime: Runtime, held: Lease) -> Receipt:
     """
     started = time.monotonic()
     target = plan(runtime, held)
-    profile = target.collection.embedding_profile
-    if profile is None:
+    profile = target.collection.embedding_profile if target else None
+    if target is None or profile is None:
         return Receipt(None, 0, 0, 0, 0, time.monotonic() - started, 0.0)
     texts = _missing_texts(runtime, target, profile)
     reused = texts.seen - len(texts.missing)

@@ -32,6 +32,8 @@ def serve(runtime: Runtime, held: Lease) -> Switched:
     started = time.monotonic()
     hybrid = plan(runtime, held)
     in_postgres = plan(runtime, held, backend=revisions.POSTGRES)
+    if hybrid is None or in_postgres is None:
+        return _nothing_published(runtime, held, started)
     _require_ready(runtime, hybrid, in_postgres)
     collection, head = hybrid.collection, hybrid.head
     with runtime.app.tenant(collection.tenant_id) as connection:
@@ -48,6 +50,15 @@ def serve(runtime: Runtime, held: Lease) -> Switched:
     )
 
 
+def _nothing_published(runtime: Runtime, held: Lease, started: float) -> Switched:
+    """Settle events that left the clock at 0, such as the deletion of an unknown source."""
+    with runtime.app.tenant(held.collection.tenant_id) as connection:
+        lease.require(connection, held)
+        inbox.settle_served(connection, held.collection.collection_id, 0)
+    lease.release(runtime.app, held)
+    return Switched(0, (), 0, time.monotonic() - started)
+
+
 def _require_ready(runtime: Runtime, hybrid: Target, in_postgres: Target) -> None:
     for target in (hybrid, in_postgres):
         if not target.is_current:
@@ -55,8 +66,7 @@ def _require_ready(runtime: Runtime, hybrid: Target, in_postgres: Target) -> Non
                 f"{'/'.join(target.kinds)} reached revision {target.generation.applied_rev},"
                 f" the clock stands at {target.head}: materialise the index assets first"
             )
-    if hybrid.head:
-        verify_hybrid(runtime, hybrid)
+    verify_hybrid(runtime, hybrid)
     with runtime.app.tenant(in_postgres.collection.tenant_id) as connection:
         absent = metadata.missing(
             connection,

@@ -24,13 +24,17 @@ Check = Callable[[Snapshot], None]
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What one tick did. ``ticked`` is False when nothing differed and the clock stood still."""
+    """What one tick did. ``ticked`` is False when nothing differed and the clock stood still.
+
+    ``unchanged`` counts staged chunks that are open already, word for word.
+    """
 
     revision: int
     ticked: bool
     events: int
     opened: int
     closed: int
+    unchanged: int
     acls_changed: int
     statistics_frozen: bool
     seconds: float
@@ -130,6 +134,7 @@ def _commit(
         events=len(events),
         opened=opened,
         closed=closed,
+        unchanged=sum(map(len, delta.keys.values())) - len(changed),
         acls_changed=acls,
         statistics_frozen=frozen,
         seconds=time.monotonic() - started,

@@ -10,9 +10,13 @@ from typing import Any, Final
 
 from knowledge.errors import InvalidInput, InvalidSnapshot, NotFound
 from knowledge.model.collection import Collection
-from knowledge.model.event import CHUNKS_PUBLISHED, SOURCE_ACCESS_CHANGED, SOURCE_DELETED
+from knowledge.model.event import (
+    CHUNKS_PUBLISHED,
+    REBUILD_REQUESTED,
+    SOURCE_ACCESS_CHANGED,
+    SOURCE_DELETED,
+)
 from knowledge.model.scope import parse_acl
-from knowledge.storage.snapshots import Snapshot, locate_manifest, read_snapshot
 from knowledge.storage.postgres import catalogue, inbox
 from knowledge.storage.postgres.database import Database
 from knowledge.storage.postgres.publishing import (
@@ -22,8 +26,10 @@ from knowledge.storage.postgres.publishing import (
     register_source,
     remember_published,
 )
+from knowledge.storage.snapshots import Snapshot, locate_manifest, read_snapshot
 
 PUBLISHER: Final = "urn:knowledge:publish"
+COLLECTIONS: Final = "urn:knowledge:collections"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ class Announcement:
     snapshot: Snapshot
     event_source: str = PUBLISHER
     event_id: str | None = None
-    acl: tuple[str, ...] | None | Acl = Acl.UNCHANGED
+    acl: tuple[str, ...] | Acl | None = Acl.UNCHANGED
     origin: str | None = None
     revive: bool = False
     digests: Mapping[str, Mapping[str, bytes]] | None = field(default=None)
@@ -177,3 +183,24 @@ def delete_source(app: Database, collection: Collection, source_id: str) -> int:
         event_type=SOURCE_DELETED,
         data=data,
     )
+
+
+def request_rebuild(app: Database, collection: Collection, profile: str | None) -> int:
+    """Set the collection's profile and announce it: the next run builds a generation with it.
+
+    The old generation serves until then. Returns the event's sequence.
+    """
+    with app.tenant(collection.tenant_id) as connection:
+        catalogue.set_embedding_profile(connection, collection, profile)
+        return inbox.receive(
+            connection,
+            collection,
+            event_source=COLLECTIONS,
+            event_id=str(uuid.uuid4()),
+            event_type=REBUILD_REQUESTED,
+            payload={
+                "tenantId": collection.tenant_id,
+                "collectionId": str(collection.collection_id),
+                "embeddingProfile": profile,
+            },
+        )

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from knowledge.errors import InvalidInput, NothingToPublish
+from knowledge.errors import DatabaseUnavailable, InvalidInput, KnowledgeError, NothingToPublish
 from knowledge.model.chunk import Chunk
 from knowledge.model.collection import Collection
 from knowledge.publishing.announcing import Announcement, announce
 from knowledge.publishing.chunking.chunkers import chunk_file
 from knowledge.publishing.feed import read_feed
 from knowledge.publishing.files import FileSet, SourceFile, collect
-from knowledge.storage.snapshots import Mode, Snapshot, SnapshotSource, SnapshotWriter
 from knowledge.publishing.versions import source_version
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import catalogue
 from knowledge.storage.postgres.publishing import Acl, published_digests
+from knowledge.storage.snapshots import Mode, Snapshot, SnapshotSource, SnapshotWriter
 
 MAX_SOURCE_CHARS = 512
 
@@ -35,7 +35,7 @@ class PublishRequest:
     project_id: str
     source_id: str | None = None
     mode: Mode = "full"
-    acl: tuple[str, ...] | None | Acl = Acl.UNCHANGED
+    acl: tuple[str, ...] | Acl | None = Acl.UNCHANGED
     root: Path | None = None
     rechunk: bool = False
     deleted: Sequence[str] = ()
@@ -44,7 +44,10 @@ class PublishRequest:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was announced. ``unchanged`` counts paths a delta left out because nothing differs."""
+    """What was announced. ``unchanged`` counts paths a delta left out because nothing differs.
+
+    ``skipped_note`` names examples, e.g. ``2 binary (a.png, b.png)``; empty without any.
+    """
 
     sequence: int
     snapshot_id: str
@@ -56,6 +59,7 @@ class Published:
     unchanged: int
     deleted: int
     skipped: Mapping[str, int]
+    skipped_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +78,77 @@ class _Reading:
     origin: str
     documents: Iterator[_Document]
     skipped: Mapping[str, int]
+    skipped_note: str
     is_feed: bool
 
 
-def publish(runtime: Runtime, collection: Collection, request: PublishRequest) -> Published:
-    """Write a verified snapshot and announce it. Nothing is announced when anything fails.
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """The source as the publisher left it: the path to digest it remembers, and its folder."""
 
+    source_id: str
+    exists: bool
+    origin: str | None
+    digests: Mapping[str, bytes]
+
+
+@dataclass(slots=True)
+class _Selection:
+    """What one publish sends: the digests of its documents, the rest counted or listed."""
+
+    digests: dict[str, bytes] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    unchanged: int = 0
+    deleted: tuple[str, ...] = ()
+
+
+def publish(
+    runtime: Runtime,
+    collection: Collection,
+    request: PublishRequest,
+    *,
+    establish: Callable[[], Collection] | None = None,
+) -> Published:
+    """Write a verified snapshot and announce it. Nothing is announced or left when anything fails.
+
+    ``establish`` creates what is new: called once the snapshot is good, it returns the collection
+    to announce in; ``collection`` then only has to have the same tenant and slug.
     Raises `NothingToPublish`, `InvalidInput`, `InvalidDocument`, `Conflict`.
     """
     reading = _read(runtime, request)
     source_id = request.source_id or reading.default_name
     _require_source_id(source_id)
-    before = _sent_before(runtime, collection, source_id, request)
-    digests: dict[str, bytes] = {}
-    unchanged = 0
+    sent = _sent_before(runtime, collection, source_id, request)
+    snapshot, selection = _write(runtime, collection, request, reading, sent)
+    try:
+        snapshot.verify()
+        sequence = announce(
+            runtime.app,
+            establish() if establish else collection,
+            Announcement(
+                snapshot,
+                acl=request.acl,
+                origin=_origin(request, reading, sent),
+                revive=request.revive,
+                digests={source_id: selection.digests},
+            ),
+        )
+    except DatabaseUnavailable:
+        raise  # whether it was announced is not known: an announced snapshot must stay
+    except KnowledgeError:
+        snapshot.discard()
+        raise
+    return _published(sequence, snapshot, selection, reading)
+
+
+def _write(
+    runtime: Runtime,
+    collection: Collection,
+    request: PublishRequest,
+    reading: _Reading,
+    sent: _Sent,
+) -> tuple[Snapshot, _Selection]:
+    selection = _Selection()
     with SnapshotWriter(
         runtime.home.snapshots_dir,
         tenant_id=collection.tenant_id,
@@ -95,65 +156,43 @@ def publish(runtime: Runtime, collection: Collection, request: PublishRequest) -
         collection=collection.slug,
         mode=request.mode,
     ) as writer:
-        seen = set()
         for document in reading.documents:
-            seen.add(document.path)
-            if request.mode == "delta" and before.get(document.path) == document.digest:
-                unchanged += 1
+            selection.seen.add(document.path)
+            if request.mode == "delta" and sent.digests.get(document.path) == document.digest:
+                selection.unchanged += 1
                 continue
-            digests[document.path] = document.digest
+            selection.digests[document.path] = document.digest
             for chunk in document.chunks:
-                writer.add(source_id, reading.version, chunk)
-        deleted = sorted(
-            {
-                *request.deleted,
-                *_gone(runtime, collection, source_id, request, reading, before, seen),
-            }
-        )
-        if not digests and not deleted and request.mode == "full":
+                writer.add(sent.source_id, reading.version, chunk)
+        selection.deleted = _deleted(request, reading, sent, selection.seen)
+        if request.mode == "full" and not selection.digests:
             raise NothingToPublish(f"nothing to publish in {reading.origin}: it holds no document")
-        snapshot = writer.finish(
-            [
-                SnapshotSource(
-                    source_id=source_id,
-                    source_version=reading.version,
-                    chunk_count=0,
-                    paths=tuple(sorted(digests)) if request.mode == "delta" else (),
-                    deleted_paths=tuple(deleted),
-                )
-            ],
-            dict(reading.skipped),
+        source = SnapshotSource(
+            source_id=sent.source_id,
+            source_version=reading.version,
+            chunk_count=0,
+            paths=tuple(sorted(selection.digests)) if request.mode == "delta" else (),
+            deleted_paths=selection.deleted,
         )
-    snapshot.verify()
-    sequence = announce(
-        runtime.app,
-        collection,
-        Announcement(
-            snapshot,
-            acl=request.acl,
-            origin=None if reading.is_feed else reading.origin,
-            revive=request.revive,
-            digests={source_id: digests},
-        ),
-    )
-    return _published(sequence, snapshot, source_id, len(digests), unchanged)
+        return writer.finish([source], dict(reading.skipped)), selection
 
 
 def _published(
-    sequence: int, snapshot: Snapshot, source_id: str, documents: int, unchanged: int
+    sequence: int, snapshot: Snapshot, selection: _Selection, reading: _Reading
 ) -> Published:
     manifest = snapshot.manifest
     return Published(
         sequence=sequence,
         snapshot_id=str(manifest.snapshot_id),
-        source_id=source_id,
+        source_id=manifest.sources[0].source_id,
         source_version=manifest.sources[0].source_version,
         mode=manifest.mode,
-        documents=documents,
+        documents=len(selection.digests),
         chunks=manifest.chunk_count,
-        unchanged=unchanged,
-        deleted=len(manifest.sources[0].deleted_paths),
+        unchanged=selection.unchanged,
+        deleted=len(selection.deleted),
         skipped=manifest.skipped,
+        skipped_note=reading.skipped_note,
     )
 
 
@@ -171,6 +210,7 @@ def _read(runtime: Runtime, request: PublishRequest) -> _Reading:
         origin=str(files.root),
         documents=_chunked(files, runtime.settings.publishing.max_chunk_tokens),
         skipped=files.skipped,
+        skipped_note=files.describe_skipped(),
         is_feed=False,
     )
 
@@ -188,6 +228,7 @@ def _read_feed(path: Path, request: PublishRequest, max_tokens: int) -> _Reading
         origin=str(path),
         documents=(_Document(d.document_id, d.digest, d.chunks) for d in documents),
         skipped={},
+        skipped_note="",
         is_feed=True,
     )
 
@@ -210,33 +251,56 @@ class _LazyChunks:
 
 def _sent_before(
     runtime: Runtime, collection: Collection, source_id: str, request: PublishRequest
-) -> dict[str, bytes]:
+) -> _Sent:
     if request.mode == "full":
-        return {}
-    return published_digests(runtime.app, collection, source_id)
+        return _Sent(source_id, False, None, {})
+    source = catalogue.find_source(runtime.app, collection, source_id)
+    return _Sent(
+        source_id,
+        exists=source is not None,
+        origin=source.origin if source else None,
+        digests=published_digests(runtime.app, collection, source_id),
+    )
 
 
-def _gone(
-    runtime: Runtime,
-    collection: Collection,
-    source_id: str,
-    request: PublishRequest,
-    reading: _Reading,
-    before: Mapping[str, bytes],
-    seen: set[str],
-) -> set[str]:
-    """Paths sent before that are missing now, where the same folder is published whole again.
+def _deleted(
+    request: PublishRequest, reading: _Reading, sent: _Sent, seen: set[str]
+) -> tuple[str, ...]:
+    """The paths a delta removes: those named, and those missing where that can be told."""
+    for path in request.deleted:
+        if path in seen:
+            raise InvalidInput(f"{path} is published and deleted at once: leave one out")
+        if sent.digests and path not in sent.digests:
+            raise InvalidInput(f"source {sent.source_id} holds no {path} that could be deleted")
+    gone = set(sent.digests) - seen if _is_same_folder(request, reading, sent) else set()
+    return tuple(sorted({*request.deleted, *gone}))
+
+
+def _is_same_folder(request: PublishRequest, reading: _Reading, sent: _Sent) -> bool:
+    """Whether the folder sent before is published whole again: what is missing is then gone.
 
     A feed, a single file or another folder holds only what changed: nothing is inferred there.
     """
-    if request.mode == "full" or reading.is_feed:
-        return set()
-    if len(request.paths) != 1 or request.paths[0].resolve() != Path(reading.origin):
-        return set()
-    source = catalogue.find_source(runtime.app, collection, source_id)
-    if source is None or source.origin != reading.origin:
-        return set()
-    return set(before) - seen
+    return (
+        request.mode == "delta"
+        and _is_whole_folder(request, reading)
+        and sent.origin == reading.origin
+    )
+
+
+def _is_whole_folder(request: PublishRequest, reading: _Reading) -> bool:
+    if reading.is_feed or len(request.paths) != 1:
+        return False
+    return request.paths[0].resolve() == Path(reading.origin)
+
+
+def _origin(request: PublishRequest, reading: _Reading, sent: _Sent) -> str | None:
+    """The folder to remember; None keeps the one known: a delta of a part does not move a source."""
+    if reading.is_feed:
+        return None
+    if request.mode == "full":
+        return reading.origin
+    return reading.origin if not sent.exists and _is_whole_folder(request, reading) else None
 
 
 def _require_source_id(source_id: str) -> None:

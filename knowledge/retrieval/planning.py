@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from knowledge.errors import (
+    Forbidden,
     InvalidInput,
     NotFound,
     RevisionCollected,
@@ -15,7 +16,7 @@ from knowledge.errors import (
     Unauthenticated,
 )
 from knowledge.model.revision import Generation, IndexKind
-from knowledge.model.scope import Scope, TrustTier
+from knowledge.model.scope import READ, Scope, TrustTier
 from knowledge.retrieval.request import MAX_COLLECTIONS, Filters, SearchRequest
 from knowledge.storage.backend import ScopeFilter
 from knowledge.storage.postgres.database import AsyncDatabase, Row
@@ -83,6 +84,8 @@ async def plan_search(database: AsyncDatabase, caller: Caller, request: SearchRe
     found = row["plan"]
     if found is None:
         raise Unauthenticated("the client of this token was revoked: ask for a new one")
+    if READ not in found["scopes"]:
+        raise Forbidden(f"the client no longer has the scope {READ}")
     if request.project_id not in found["projects"]:
         raise NotFound(f"there is no project {request.project_id}")
     targets = [_target(caller.tenant_id, entry, request) for entry in found["collections"]]

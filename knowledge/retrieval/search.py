@@ -111,6 +111,10 @@ class Searcher:
             indexes_used=_indexes_used(plan, reports),
         )
 
+    def warm(self, profile: str) -> None:
+        """Load a profile's model ahead of the first query. Raises what loading it raises."""
+        self._profiles.get(profile).embed_query("warm")
+
     def _require_bounds(self, request: SearchRequest) -> None:
         if not request.query.strip():
             raise InvalidInput("query is empty")

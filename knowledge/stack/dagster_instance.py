@@ -20,7 +20,7 @@ def write_instance_config(home: Home, dagster_database_url: str) -> Path:
     with os.fdopen(descriptor, "w") as file:
         file.write("# Written at every start; changes are lost.\n")
         yaml.safe_dump(instance_config(dagster_database_url), file, sort_keys=False)
-    os.replace(name, path)
+    Path(name).replace(path)
     return path
 
 

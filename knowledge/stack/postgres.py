@@ -38,28 +38,14 @@ def start_postgres(home: Home) -> ProcessId:
     A server that already runs on the folder is adopted. Raises `StackError`.
     """
     _forget_dead_server(home)
-    starter = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "knowledge.stack.postgres_starter",
-            str(home.postgres_dir),
-        ],
-        check=False,
-        env=os.environ | {"XDG_RUNTIME_DIR": str(_runtime_dir())},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # Ctrl-C must not interrupt the creation of the data folder
-    )
+    errors = _run_starter(home.postgres_dir)
     # The starter gives up early while a crashed server still recovers; the server goes on.
     ready = wait_until(lambda: _is_ready(home) or find_postgres(home) is None, START_TIMEOUT_S)
     server = find_postgres(home)
     if not ready or server is None or not _is_ready(home):
         if server is not None:
             stop_postgres(server)
-        raise StackError(_explain(home, starter.stderr))
+        raise StackError(_explain(home, errors))
     _close_socket_dir(home)
     return server
 
@@ -116,6 +102,24 @@ def _serves(pid: int, data: Path) -> bool:
     return any(pair == ("-D", str(data.resolve())) for pair in pairwise(arguments))
 
 
+def _run_starter(data: Path) -> str:
+    """Run the program that creates and starts the server; returns what it wrote to stderr."""
+    with tempfile.TemporaryDirectory(prefix="knowledge-start-") as private:
+        # The package's lock file goes there: homes start side by side, users do not meet.
+        (Path(private) / "python_PostgresServer").mkdir()
+        done = subprocess.run(
+            [sys.executable, "-m", "knowledge.stack.postgres_starter", str(data)],
+            check=False,
+            env=os.environ | {"XDG_RUNTIME_DIR": private},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C must not interrupt the creation of the data folder
+        )
+    return done.stderr
+
+
 def _forget_dead_server(home: Home) -> None:
     """Remove the lock files of a killed server, whose id may be a zombie's or reused by now.
 
@@ -146,16 +150,6 @@ def _sessions(data: Path) -> list[psutil.Process]:
             if process.cwd() == str(data.resolve()) and process.name() == "postgres":
                 found.append(process)
     return found
-
-
-def _runtime_dir() -> Path:
-    """A private folder with a short path: the socket goes there when the home's is too long."""
-    folder = Path(tempfile.gettempdir()) / f"knowledge-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise StackError(f"{folder} belongs to another user: remove it")
-    (folder / "python_PostgresServer").mkdir(mode=0o700, exist_ok=True)
-    return folder
 
 
 def _close_socket_dir(home: Home) -> None:

@@ -175,7 +175,7 @@ def _started_at(pid: int) -> float | None:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return None if os.path.isdir("/proc/self") else _started_at_portable(pid)
+        return None if Path("/proc/self").is_dir() else _started_at_portable(pid)
     except OSError as error:
         if error.errno == errno.ESRCH:
             return None
@@ -195,4 +195,4 @@ def _started_at_portable(pid: int) -> float | None:
 def _keep_short(log: Path, limit_bytes: int = 5_000_000) -> None:
     with suppress(FileNotFoundError):
         if log.stat().st_size > limit_bytes:
-            os.replace(log, log.with_suffix(".1.log"))
+            log.replace(log.with_suffix(".1.log"))

@@ -30,8 +30,8 @@ from knowledge.stack.postgres import (
 )
 from knowledge.stack.process import ProcessId
 from knowledge.stack.weaviate import (
+    becomes_ready,
     find_weaviate,
-    is_ready,
     start_weaviate,
     stop_weaviate,
     weaviate_api_key,
@@ -158,11 +158,11 @@ def _start_weaviate(home: Home, settings: Settings, binary: Path, progress: Prog
 
 
 def _has_weaviate(home: Home) -> bool:
-    """A server that runs but was never ready belongs to a user killed while starting it."""
+    """Whether it runs. It may still be starting, for a user who was killed meanwhile, or busy."""
     server = find_weaviate(home)
     if server is None:
         return False
-    if is_ready(server):
+    if becomes_ready(server):
         return True
     stop_weaviate(server.process)
     return False

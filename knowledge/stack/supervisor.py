@@ -80,8 +80,8 @@ class Supervisor:
         adopt_orphans()
         end_leftovers(self._home)
         with self._signals():
+            ports = self._choose_ports()  # a taken one is told before anything starts
             try:
-                ports = self._choose_ports()  # a taken one is told before anything starts
                 with running_servers(self._home, self._settings, self._progress) as addresses:
                     self._run_parts(self._prepare(addresses, *ports))
             finally:

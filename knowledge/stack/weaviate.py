@@ -88,7 +88,7 @@ def start_weaviate(
         ports = _choose_ports(settings, previous)
         written = log_size(weaviate_log(home))
         server = _spawn(home, binary, ports)
-        if _becomes_ready(server, timeout_s):
+        if becomes_ready(server, timeout_s):
             return server
         stop_weaviate(server.process)
         words = _log_words(weaviate_log(home), written)
@@ -97,7 +97,8 @@ def start_weaviate(
     raise StackError(_explain(home, words))
 
 
-def _becomes_ready(server: WeaviateServer, timeout_s: float) -> bool:
+def becomes_ready(server: WeaviateServer, timeout_s: float = START_TIMEOUT_S) -> bool:
+    """Wait until the server answers; False when it ends or does not within ``timeout_s``."""
     wait_until(lambda: is_ready(server) or not server.process.is_alive(), timeout_s)
     return server.process.is_alive() and is_ready(server)
 

@@ -62,6 +62,9 @@ class HybridIndex(Protocol):
     def version(self) -> str:
         """The server's version. Raises `IndexUnavailable`."""
 
+    def schema_fingerprint(self) -> str:
+        """Changes whenever the schema or the filters of this backend change."""
+
     def class_name(self, profile: str | None) -> str:
         """The name of the physical class that generations of a profile version live in."""
 
@@ -82,8 +85,10 @@ class HybridIndex(Protocol):
     def count(self, generation: Generation) -> int:
         """How many items the generation holds, all revisions together."""
 
-    def object_ids(self, generation: Generation) -> set[uuid.UUID]:
-        """The ids of all items of the generation."""
+    def object_ids(
+        self, generation: Generation, *, after: uuid.UUID | None = None, limit: int | None = None
+    ) -> set[uuid.UUID]:
+        """The ids of the generation's items: all, or the ``limit`` next in id order."""
 
     def delete(self, generation: Generation, object_ids: Sequence[uuid.UUID]) -> None:
         """Remove items; unknown ids are passed over."""
@@ -115,6 +120,9 @@ class HybridSearch(Protocol):
         with_vectors: bool,
     ) -> list[Hit]:
         """The ``limit`` best items in scope that hold any of the analysed ``terms``."""
+
+    async def close(self) -> None:
+        """Let connections go."""
 
     async def vectors(
         self, generation: Generation, object_ids: Sequence[uuid.UUID], scope: ScopeFilter

@@ -121,6 +121,10 @@ class Snapshot:
                 for batch in file.iter_batches(columns=None if columns is None else list(columns)):
                     yield from batch.to_pylist()
 
+    def discard(self) -> None:
+        """Remove a snapshot that was never announced."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def verify(self) -> None:
         """Check sizes, checksums, schema, counts and ids. Raises `InvalidSnapshot`."""
         for file in self.manifest.files:

@@ -87,7 +87,7 @@ class VectorStore:
         table = pq.read_table(self._folder / part, memory_map=True)
         rows = {value: index for index, value in enumerate(table["text_hash"].to_pylist())}
         vectors = table["vector"].combine_chunks()
-        matrix = vectors.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
+        matrix = vectors.values.to_numpy(zero_copy_only=False).reshape(len(table), -1)
         return {value: matrix[rows[value]] for value in values}
 
     def _parts(self, hashes: Sequence[bytes]) -> dict[bytes, str]:

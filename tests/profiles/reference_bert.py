@@ -32,7 +32,8 @@ def embed(weights: Mapping[str, Array], ids: Sequence[int]) -> Array:
         outer = _dense(w, f"{name}.output.dense", inner)
         hidden = _layer_norm(w, f"{name}.output.LayerNorm", hidden + outer)
     mean = hidden.mean(axis=0)
-    return np.divide(mean, np.linalg.norm(mean))
+    direction: Array = mean / np.linalg.norm(mean)
+    return direction
 
 
 def _attend(w: Mapping[str, Array], name: str, hidden: Array) -> Array:
@@ -55,4 +56,5 @@ def _dense(w: Mapping[str, Array], name: str, hidden: Array) -> Array:
 def _layer_norm(w: Mapping[str, Array], name: str, hidden: Array) -> Array:
     centred = hidden - hidden.mean(axis=1, keepdims=True)
     scaled = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12)
-    return np.add(scaled * w[f"{name}.weight"], w[f"{name}.bias"])
+    moved: Array = scaled * w[f"{name}.weight"] + w[f"{name}.bias"]
+    return moved

@@ -58,7 +58,8 @@ def connect(service: Service) -> Connect:
 
 def unit(text: str) -> NDArray[np.float64]:
     values = np.array(vector(text))
-    return np.divide(values, np.linalg.norm(values))
+    direction: NDArray[np.float64] = values / np.linalg.norm(values)
+    return direction
 
 
 def test_vectors_are_normalised_and_in_order_across_batches(

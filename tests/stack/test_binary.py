@@ -111,7 +111,7 @@ def test_a_go_that_fails_is_quoted_by_its_last_line(
 ) -> None:
     _write_program(tmp_path / "go", '#!/bin/sh\necho first >&2\necho "no proxy" >&2\nexit 1\n')
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(StepFailed, match="^no proxy$"):
+    with pytest.raises(StepFailed, match=r"^no proxy$"):
         build_with_go(tmp_path, print)
 
 

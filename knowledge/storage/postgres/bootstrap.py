@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 import psycopg
@@ -17,25 +17,27 @@ from knowledge.storage.postgres.migrations import migrate
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrls:
-    """One URL a role: the owner migrates and schedules, the app serves, Dagster keeps its runs."""
+    """One URL a role: the owner migrates and schedules, the app serves, Dagster keeps its runs.
+
+    ``found_schema`` is the schema's version before this call, None for a database just made.
+    """
 
     owner_url: str
     app_url: str
     dagster_url: str
+    found_schema: str | None = None
 
 
-def prepare_database(admin_url: str, key: str) -> DatabaseUrls:
-    """Create what is missing and migrate; safe to call by several processes at once.
+def prepare_database(admin_url: str, key: str, *, upgrade: bool = False) -> DatabaseUrls:
+    """Create what is missing; safe to call by several processes at once.
+
+    An older schema is brought up to date only with ``upgrade``, else refused.
 
     ``admin_url`` must be allowed to create roles and databases; a database named ``postgres``
     in it means a database ``knowledge`` beside it. Passwords derive from ``key``, so that every
-    process of an installation knows them. Raises `DatabaseUnavailable`.
+    process of an installation knows them. Raises `DatabaseUnavailable`, `VersionMismatch`.
     """
-    parts = conninfo.conninfo_to_dict(admin_url)
-    name = str(parts.get("dbname") or "postgres")
-    name = "knowledge" if name == "postgres" else name
-    roles = {role: f"{name}_{role}" for role in ("owner", "app", "dagster")}
-    databases = {"owner": name, "app": name, "dagster": f"{name}_dagster"}
+    parts, name, roles, databases = _names(admin_url)
     try:
         with psycopg.connect(admin_url, autocommit=True) as connection:
             connection.execute("select pg_advisory_lock(7211969)")
@@ -49,12 +51,31 @@ def prepare_database(admin_url: str, key: str) -> DatabaseUrls:
         raise DatabaseUnavailable(
             f"the database user of KNOWLEDGE_DATABASE_URL may not create roles or databases: {error}"
         ) from error
-    urls = {
-        role: _url(parts, databases[role], roles[role], _password(key, roles[role]))
-        for role in roles
-    }
-    migrate(urls["owner"], app_role=roles["app"])
-    return DatabaseUrls(urls["owner"], urls["app"], urls["dagster"])
+    urls = database_urls(admin_url, key)
+    found = migrate(urls.owner_url, app_role=roles["app"], upgrade=upgrade)
+    return replace(urls, found_schema=found)
+
+
+def database_urls(admin_url: str, key: str) -> DatabaseUrls:
+    """The URLs of a server that `prepare_database` has prepared; connects to nothing."""
+    parts, _, roles, databases = _names(admin_url)
+    return DatabaseUrls(
+        *(
+            _url(parts, databases[role], roles[role], _password(key, roles[role]))
+            for role in ("owner", "app", "dagster")
+        )
+    )
+
+
+def _names(
+    admin_url: str,
+) -> tuple[Mapping[str, object], str, Mapping[str, str], Mapping[str, str]]:
+    """The URL's parts, the name of the database, and by role the names of role and database."""
+    parts = conninfo.conninfo_to_dict(admin_url)
+    name = str(parts.get("dbname") or "postgres")
+    name = "knowledge" if name == "postgres" else name
+    roles = {role: f"{name}_{role}" for role in ("owner", "app", "dagster")}
+    return parts, name, roles, {"owner": name, "app": name, "dagster": f"{name}_dagster"}
 
 
 def _password(key: str, role: str) -> str:

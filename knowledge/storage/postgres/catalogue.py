@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from psycopg import Connection
 
-from knowledge.errors import Conflict, InvalidInput, NotFound
+from knowledge.errors import Conflict, InvalidInput, InvalidName, NotFound
 from knowledge.model.collection import Collection, Source
 from knowledge.model.identity import require_slug
 from knowledge.model.scope import OAUTH_SCOPES, TrustTier, parse_acl
@@ -20,6 +21,8 @@ _COLLECTION = (
     "select collection_id, tenant_id, slug, project_id, embedding_profile, allow_remote, head_rev"
     " from collections"
 )
+
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def ensure_project(owner: Database, tenant_id: str, project_id: str) -> None:
@@ -91,15 +94,36 @@ def revoke_client(owner: Database, client_id: str) -> None:
             raise NotFound(f"there is no client {client_id}")
 
 
-def change_client(owner: Database, client_id: str, changes: dict[str, Any]) -> None:
-    """Replace ``groups`` or ``projects`` of a client; acts on its next request."""
+def change_client(
+    owner: Database,
+    client_id: str,
+    *,
+    groups: Sequence[str] | None = None,
+    projects: Sequence[str] | None = None,
+) -> Row:
+    """Replace what is given; acts on the client's next request. Returns the client as it is now.
+
+    Raises `NotFound`, and `InvalidInput` for an empty list of projects.
+    """
+    if projects is not None and not projects:
+        raise InvalidInput("a client needs at least one project: --projects P1,P2")
+    parse_acl([f"group:{group}" for group in groups or ()])
     with owner.transaction() as connection:
-        for column in ("groups", "projects"):
-            if column in changes:
-                connection.execute(
-                    f"update clients set {column} = %s where client_id = %s",
-                    [list(changes[column]), client_id],
-                )
+        row = connection.execute(
+            "update clients set groups = coalesce(%s::text[], groups),"
+            " projects = coalesce(%s::text[], projects) where client_id = %s"
+            " returning client_id, tenant_id, projects, groups, scopes, created_at, revoked_at",
+            [
+                None if groups is None else list(groups),
+                None if projects is None else list(projects),
+                client_id,
+            ],
+        ).fetchone()
+    if row is None:
+        raise NotFound(f"there is no client {client_id}")
+    for project_id in projects or ():
+        ensure_project(owner, row["tenant_id"], project_id)
+    return row
 
 
 # --- collections ------------------------------------------------------------------------
@@ -114,8 +138,11 @@ def create_collection(
     embedding_profile: str | None,
     allow_remote: bool = False,
 ) -> Collection:
-    """Create a collection. Raises `Conflict` when the tenant has one of this name."""
+    """Create a collection. Raises `Conflict` when the tenant has one of this name, and
+    `InvalidName` for a name that reads like a collection's id: both address a collection."""
     require_slug(slug, "collection")
+    if _ID.fullmatch(slug):
+        raise InvalidName(f"there is no collection {slug}, and a name must not look like an id")
     with app.tenant(tenant_id) as connection:
         row = connection.execute(
             "insert into collections"
@@ -156,12 +183,22 @@ def list_collections(database: Database, tenant_id: str | None = None) -> list[C
         return [Collection(**row) for row in rows]
 
 
-def set_embedding_profile(app: Database, collection: Collection, profile: str | None) -> None:
+def set_embedding_profile(
+    connection: Connection[Row], collection: Collection, profile: str | None
+) -> None:
     """Pin another profile; the next run builds a generation with it, the old one serves till then."""
+    connection.execute(
+        "update collections set embedding_profile = %s where collection_id = %s",
+        [profile, collection.collection_id],
+    )
+
+
+def set_allow_remote(app: Database, collection: Collection, allowed: bool) -> None:
+    """Say whether a remote model may be sent the collection's texts."""
     with app.tenant(collection.tenant_id) as connection:
         connection.execute(
-            "update collections set embedding_profile = %s where collection_id = %s",
-            [profile, collection.collection_id],
+            "update collections set allow_remote = %s where collection_id = %s",
+            [allowed, collection.collection_id],
         )
 
 

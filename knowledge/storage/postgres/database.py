@@ -15,8 +15,8 @@ from psycopg import AsyncConnection, Connection
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from knowledge.errors import DatabaseUnavailable, NoTenant, VersionMismatch
-from knowledge.storage.postgres.migrations import HEAD, require_known
+from knowledge.errors import DatabaseUnavailable, NoTenant
+from knowledge.storage.postgres.migrations import HEAD, older, require_known
 
 Params = Sequence[Any] | Mapping[str, Any]
 Row = dict[str, Any]
@@ -73,12 +73,7 @@ class Database:
         found = row["version_num"] if row else None
         require_known(found)
         if found != HEAD:
-            raise VersionMismatch(
-                f"the database has schema version {found}, this program works with {HEAD}: "
-                "run `knowledge migrate`",
-                found=found,
-                expected=HEAD,
-            )
+            raise older(found)
 
 
 class AsyncDatabase:
@@ -104,7 +99,7 @@ class AsyncDatabase:
     async def rows(
         self, tenant_id: str, *statements: tuple[LiteralString, Params]
     ) -> list[list[Row]]:
-        """Run statements in one transaction of ``tenant_id`` and one round trip.
+        """Run queries in one transaction of ``tenant_id`` and one round trip.
 
         Returns the rows of each statement, in order. The tenant setting is local to the
         transaction that a pipeline without explicit BEGIN forms.
@@ -114,7 +109,16 @@ class AsyncDatabase:
         async with self._connection() as connection, connection.pipeline():
             await connection.execute(SET_TENANT, [tenant_id])
             cursors = [await connection.execute(query, params) for query, params in statements]
-            return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+            return [await cursor.fetchall() for cursor in cursors]
+
+    async def execute(self, tenant_id: str, *statements: tuple[LiteralString, Params]) -> None:
+        """Run statements that return nothing, in one transaction of ``tenant_id``."""
+        if not tenant_id:
+            raise NoTenant()
+        async with self._connection() as connection, connection.pipeline():
+            await connection.execute(SET_TENANT, [tenant_id])
+            for query, params in statements:
+                await connection.execute(query, params)
 
     async def global_rows(self, query: LiteralString, params: Params = ()) -> list[Row]:
         """Run one statement without a tenant: for functions that need none."""

@@ -136,6 +136,17 @@ def event_state(app: Database, tenant_id: str, sequence: int) -> Row:
         return row
 
 
+def age_s(app: Database, collection: Collection, revision: int) -> float | None:
+    """Seconds from the oldest announcement in ``revision`` until it served, or until now."""
+    with app.tenant(collection.tenant_id) as connection:
+        row = connection.execute(
+            "select extract(epoch from max(coalesce(settled_at, now()) - received_at)) as age"
+            " from inbox where collection_id = %s and revision = %s",
+            [collection.collection_id, revision],
+        ).fetchone()
+    return float(row["age"]) if row and row["age"] is not None else None
+
+
 def record_failure(owner: Database, collection_id: uuid.UUID, error: str) -> None:
     """Keep why the last attempt at a collection's pending events failed."""
     with owner.transaction() as connection:

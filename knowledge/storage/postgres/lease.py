@@ -60,6 +60,14 @@ def release(app: Database, lease: Lease) -> None:
         )
 
 
+def release_owner(owner_db: Database, owner: str) -> None:
+    """Release whatever ``owner`` (a run that ends) still holds. ``owner_db`` is the owner role's."""
+    with owner_db.transaction() as connection:
+        connection.execute(
+            "update leases set expires_at = '-infinity', owner = '' where owner = %s", [owner]
+        )
+
+
 def require(connection: Connection[Row], lease: Lease) -> None:
     """Raise `LeaseLost` unless the lease is still ours; locks it until the transaction ends."""
     row = connection.execute(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
@@ -19,6 +19,7 @@ _GENERATION = (
     " embedding_profile, created_rev, applied_rev, state"
 )
 POSTGRES = "postgres"
+_IN_HYBRID_INDEX: Final = (IndexKind.VECTOR, IndexKind.FULL_TEXT)
 
 
 def profile_differs(connection: Connection[Row], collection: Collection) -> bool:
@@ -130,6 +131,30 @@ def generations_of(
     return [Generation(**row) for row in rows]
 
 
+def serving_revisions(app: Database, collection: Collection) -> list[IndexRevision]:
+    """The revision of each kind that serves now, by kind; empty before the first switch."""
+    with app.tenant(collection.tenant_id) as connection:
+        rows = connection.execute(
+            "select index_revision_id, tenant_id, collection_id, kind, revision,"
+            " embedding_profile_version, vector_profile, state, item_count,"
+            " built_from_snapshots, built_at from index_revisions"
+            " where collection_id = %s and state in ('Ready', 'Rebuilding', 'Degraded')"
+            " order by kind",
+            [collection.collection_id],
+        ).fetchall()
+    return [
+        IndexRevision(
+            **{
+                **row,
+                "kind": IndexKind(row["kind"]),
+                "state": IndexState(row["state"]),
+                "built_from_snapshots": tuple(row["built_from_snapshots"]),
+            }
+        )
+        for row in rows
+    ]
+
+
 # --- the switch -------------------------------------------------------------------------
 
 
@@ -142,7 +167,8 @@ def switch(
     serves is left alone, so a second call changes nothing.
     """
     built = connection.execute(
-        "select index_revision_id, kind, revision, generation_id from index_revisions"
+        "select index_revision_id, tenant_id, collection_id, kind, revision, generation_id"
+        " from index_revisions"
         " where collection_id = %s and revision = %s and state = 'Building' order by kind",
         [collection.collection_id, revision],
     ).fetchall()
@@ -164,7 +190,7 @@ def switch(
                 row["index_revision_id"],
             ],
         )
-        _emit_revision(connection, collection, "IndexRevisionReady", row)
+        _emit_revision(connection, "IndexRevisionReady", row)
     _switch_generations(connection, collection, [row["generation_id"] for row in built])
     return built
 
@@ -172,7 +198,8 @@ def switch(
 def _retire_serving(connection: Connection[Row], collection: Collection, kind: str) -> None:
     """The old revision passes Rebuilding or Degraded → Ready → Retired in this transaction."""
     old = connection.execute(
-        "select index_revision_id, kind, revision, state from index_revisions"
+        "select index_revision_id, tenant_id, collection_id, kind, revision, state"
+        " from index_revisions"
         " where collection_id = %s and kind = %s and state in ('Ready', 'Rebuilding', 'Degraded')"
         " for update",
         [collection.collection_id, kind],
@@ -187,7 +214,7 @@ def _retire_serving(connection: Connection[Row], collection: Collection, kind: s
         "update index_revisions set state = %s, retired_at = now() where index_revision_id = %s",
         [next_state(state, "NextRevisionReady"), old["index_revision_id"]],
     )
-    _emit_revision(connection, collection, "IndexRevisionRetired", old)
+    _emit_revision(connection, "IndexRevisionRetired", old)
 
 
 def _switch_generations(
@@ -206,19 +233,68 @@ def _switch_generations(
     )
 
 
-def _emit_revision(
-    connection: Connection[Row], collection: Collection, event_type: str, row: Row
-) -> None:
+# --- health of the backend --------------------------------------------------------------
+
+
+def mark_degraded(connection: Connection[Row]) -> list[Row]:
+    """What reads the hybrid index becomes Degraded, in all tenants; returns those revisions.
+
+    ``connection`` is the owner's. A second call changes nothing.
+    """
+    return _move(connection, IndexState.READY, "BackendUnhealthy", "IndexDegraded")
+
+
+def mark_recovered(connection: Connection[Row]) -> list[Row]:
+    """Degraded revisions become Ready again and are announced again; returns them."""
+    return _move(connection, IndexState.DEGRADED, "BackendRecovered", "IndexRevisionReady")
+
+
+def count_in_state(owner: Database, state: IndexState) -> int:
+    """How many revisions of the hybrid index are in a state, in all tenants."""
+    with owner.transaction() as connection:
+        row = connection.execute(
+            "select count(*) as n from index_revisions where kind = any(%s) and state = %s",
+            [list(_IN_HYBRID_INDEX), state],
+        ).fetchone()
+        assert row is not None
+        return int(row["n"])
+
+
+def _move(
+    connection: Connection[Row], state: IndexState, trigger: str, event_type: str
+) -> list[Row]:
+    rows = connection.execute(
+        "update index_revisions set state = %s where kind = any(%s) and state = %s"
+        " returning index_revision_id, tenant_id, collection_id, kind, revision",
+        [next_state(state, trigger), list(_IN_HYBRID_INDEX), state],
+    ).fetchall()
+    for row in rows:
+        _emit_revision(connection, event_type, row)
+    return rows
+
+
+# --- events -----------------------------------------------------------------------------
+
+_PAYLOADS: Final = {
+    "IndexRevisionReady": ("collectionId", "kind", "revision"),
+    "IndexRevisionRetired": ("collectionId",),
+    "IndexDegraded": ("kind",),
+}
+
+
+def _emit_revision(connection: Connection[Row], event_type: str, row: Row) -> None:
+    facts = {
+        "collectionId": str(row["collection_id"]),
+        "kind": row["kind"],
+        "revision": row["revision"],
+    }
     payload: dict[str, Any] = {
         "indexRevisionId": str(row["index_revision_id"]),
-        "tenantId": collection.tenant_id,
-        "collectionId": str(collection.collection_id),
-    }
-    if event_type == "IndexRevisionReady":
-        payload |= {"kind": row["kind"], "revision": row["revision"]}
+        "tenantId": row["tenant_id"],
+    } | {name: facts[name] for name in _PAYLOADS[event_type]}
     emit(
         connection,
-        OutboundEvent(event_type, collection.tenant_id, str(row["index_revision_id"]), payload),
+        OutboundEvent(event_type, row["tenant_id"], str(row["index_revision_id"]), payload),
     )
 
 

@@ -89,7 +89,7 @@ def _first_that_works(steps: Sequence[Step], cache: Path, progress: Progress) ->
                 failures.append(f"{step.name}: {failure.message}")
                 continue
             made.chmod(0o755)
-            os.replace(made, target)
+            made.replace(target)
             progress(f"weaviate: {VERSION} obtained by {step.name}")
             return target
     raise StackError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Sequence
 from typing import Any, Final
@@ -16,7 +17,12 @@ from knowledge.model.chunk import ChunkVersion
 from knowledge.model.revision import Generation
 from knowledge.storage.backend import Vector
 from knowledge.storage.weaviate.client import WeaviateAddress, connect, translated
-from knowledge.storage.weaviate.schema import class_definition, class_name, properties
+from knowledge.storage.weaviate.schema import (
+    SCHEMA_VERSION,
+    class_definition,
+    class_name,
+    properties,
+)
 
 _BATCH: Final = 500
 
@@ -48,6 +54,9 @@ class WeaviateIndex:
     def version(self) -> str:
         with translated():
             return str(self._client.get_meta()["version"])
+
+    def schema_fingerprint(self) -> str:
+        return f"{SCHEMA_VERSION} cutoff {self._flat_search_cutoff}"
 
     def class_name(self, profile: str | None) -> str:
         return class_name(self._installation_id, profile)
@@ -101,10 +110,14 @@ class WeaviateIndex:
             found = self._tenant(generation).aggregate.over_all(total_count=True)
         return int(found.total_count or 0)
 
-    def object_ids(self, generation: Generation) -> set[uuid.UUID]:
+    def object_ids(
+        self, generation: Generation, *, after: uuid.UUID | None = None, limit: int | None = None
+    ) -> set[uuid.UUID]:
         with translated():
-            items = self._tenant(generation).iterator(return_properties=[])
-            return {item.uuid for item in items}
+            items = self._tenant(generation).iterator(
+                return_properties=[], after=after, cache_size=min(limit or _BATCH, _BATCH)
+            )
+            return {item.uuid for item in itertools.islice(items, limit)}
 
     def delete(self, generation: Generation, object_ids: Sequence[uuid.UUID]) -> None:
         data = self._tenant(generation).data

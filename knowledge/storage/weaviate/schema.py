@@ -28,6 +28,9 @@ from knowledge.model.scope import EVERYONE
 from knowledge.storage.backend import ScopeFilter
 from knowledge.text.bm25 import K1, B
 
+SCHEMA_VERSION: Final = "1"
+"""To be raised with any change of properties or filters: backends then prove them again."""
+
 MAX_REVISIONS_LISTED: Final = 500
 """A pin further back than this uses ranges instead of sets (slower, but of bounded size)."""
 

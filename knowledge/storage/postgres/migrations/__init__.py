@@ -26,10 +26,11 @@ def run_script(name: str) -> None:
     op.get_bind().exec_driver_sql(script.replace("{app}", quoted).replace("%", "%%"))
 
 
-def migrate(owner_url: str, *, app_role: str) -> None:
-    """Bring the schema to `HEAD`.
+def migrate(owner_url: str, *, app_role: str, upgrade: bool) -> str | None:
+    """Bring a fresh database to `HEAD`, and with ``upgrade`` an older one; returns what it was.
 
-    Raises `VersionMismatch` when the database was written by a newer program.
+    Raises `VersionMismatch` when the database was written by a newer program, or by an older
+    one without ``upgrade``: a schema changes only when its operator asks for it.
     """
     engine = create_engine(make_url(owner_url).set(drivername="postgresql+psycopg"))
     try:
@@ -41,10 +42,15 @@ def migrate(owner_url: str, *, app_role: str) -> None:
                 connection, opts={"version_table_schema": SCHEMA}
             ).get_current_revision()
             require_known(found)
+            if found == HEAD:
+                return found
+            if found is not None and not upgrade:
+                raise older(found)
             config = Config()
             config.set_main_option("script_location", str(_HERE))
             config.attributes.update(connection=connection, app_role=app_role)
             command.upgrade(config, "head")
+            return found
     finally:
         engine.dispose()
 
@@ -57,3 +63,12 @@ def require_known(found: str | None) -> None:
             found=found,
             expected=HEAD,
         )
+
+
+def older(found: str | None) -> VersionMismatch:
+    return VersionMismatch(
+        f"the database has schema version {found}, this program works with {HEAD}: "
+        "run `knowledge migrate`",
+        found=found,
+        expected=HEAD,
+    )

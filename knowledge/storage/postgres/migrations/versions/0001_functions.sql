@@ -142,5 +142,39 @@ create function plan_request(p_client text, p_project text, p_collections text[]
     where c.client_id = p_client and c.revoked_at is null
     $$;
 
+-- The one relay: gives committed events their place in the sequence that readers page by.
+create function relay_outbox(p_limit integer) returns integer
+    language plpgsql security definer set search_path = knowledge, pg_temp
+    as $$
+    declare v_count integer;
+    begin
+        if not pg_try_advisory_xact_lock(7211971) then
+            return 0;
+        end if;
+        update outbox o set sequence = n.sequence
+        from (
+            select position,
+                   coalesce((select max(sequence) from outbox), 0)
+                   + row_number() over (order by position) as sequence
+            from outbox where sequence is null order by position limit p_limit
+        ) n
+        where o.position = n.position;
+        get diagnostics v_count = row_count;
+        return v_count;
+    end $$;
+
+create function delete_expired_records(p_days integer) returns integer
+    language plpgsql security definer set search_path = knowledge, pg_temp
+    as $$
+    declare v_count integer;
+    begin
+        delete from retrieval_queries where executed_at < now() - p_days * interval '1 day';
+        get diagnostics v_count = row_count;
+        delete from citations c where stored_at < now() - p_days * interval '1 day'
+            and not exists (select from retrieval_queries q
+                            where q.tenant_id = c.tenant_id and q.citations_ref = c.citations_ref);
+        return v_count;
+    end $$;
+
 revoke execute on all functions in schema knowledge from public;
 grant execute on all functions in schema knowledge to {app};

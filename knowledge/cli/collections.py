@@ -1,0 +1,214 @@
+"""``knowledge collections create|list|set``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from knowledge.cli import options
+from knowledge.cli.output import plural, print_json, table
+from knowledge.cli.session import opened, progress
+from knowledge.cli.waiting import Outcome, has_daemon, wait_until_served
+from knowledge.errors import InvalidInput
+from knowledge.model.collection import Collection
+from knowledge.model.revision import IndexRevision
+from knowledge.publishing.announcing import request_rebuild
+from knowledge.runtime import Runtime
+from knowledge.storage.postgres import catalogue, revisions
+
+NO_PROFILE: Final = "none"
+
+_profile = click.option(
+    "--profile", metavar="NAME@V|none", help="Embedding profile; none: words alone."
+)
+_allow_remote = click.option(
+    "--allow-remote/--no-allow-remote",
+    default=None,
+    help="Whether a remote model may be sent the texts.",
+)
+
+
+@click.group("collections")
+def collections_command() -> None:
+    """Create, list and change collections."""
+
+
+@collections_command.command("create")
+@options.tenant
+@options.project
+@options.collection
+@_profile
+@_allow_remote
+@options.as_json
+def create(
+    tenant: str,
+    project: str,
+    collection: str,
+    profile: str | None,
+    allow_remote: bool | None,
+    as_json: bool,
+) -> None:
+    """Create a collection; tenant and project are created where they are new."""
+    with opened(create=True) as runtime:
+        named = runtime.settings.default_profile if profile is None else _named(profile)
+        _require_usable(runtime, named, allow_remote=bool(allow_remote))
+        catalogue.ensure_project(runtime.owner, tenant, project)
+        made = catalogue.create_collection(
+            runtime.app,
+            tenant,
+            project,
+            collection,
+            embedding_profile=named,
+            allow_remote=bool(allow_remote),
+        )
+        if as_json:
+            print_json(_wire(made, []))
+        else:
+            click.echo(f"Created collection {tenant}/{made.slug} ({named or 'no model'}).")
+
+
+@collections_command.command("list")
+@click.option("--tenant", metavar="T", help="Only this tenant's.")
+@click.option("--project", metavar="P", help="Only this project's.")
+@options.as_json
+def list_(tenant: str | None, project: str | None, as_json: bool) -> None:
+    """List the collections with the revisions they serve."""
+    with opened() as runtime:
+        found = [
+            (collection, revisions.serving_revisions(runtime.app, collection))
+            for collection in catalogue.list_collections(runtime.owner, tenant)
+            if project is None or collection.project_id == project
+        ]
+    if as_json:
+        print_json({"collections": [_wire(*entry) for entry in found]})
+    elif found:
+        click.echo(_table(found))
+    else:
+        click.echo("No collections yet: knowledge publish PATH --tenant T --project P …")
+
+
+@collections_command.command("set")
+@options.tenant
+@options.collection
+@_profile
+@_allow_remote
+@options.waiting
+@options.as_json
+def set_(
+    tenant: str,
+    collection: str,
+    profile: str | None,
+    allow_remote: bool | None,
+    wait: bool,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Change the profile (the next run rebuilds with it) or whether remote models are allowed."""
+    if profile is None and allow_remote is None:
+        raise click.UsageError("say what to set: --profile NAME@V|none or --allow-remote")
+    with opened() as runtime:
+        found = runtime.collection(tenant, collection)
+        allowed = found.allow_remote if allow_remote is None else allow_remote
+        named = found.embedding_profile if profile is None else _named(profile)
+        _require_usable(runtime, named, allow_remote=allowed)
+        if allow_remote is not None:
+            catalogue.set_allow_remote(runtime.app, found, allowed)
+        sequence = None
+        if named != found.embedding_profile:
+            sequence = request_rebuild(runtime.app, found, named)
+        changed = runtime.collection(tenant, collection)
+        outcome = None
+        if wait and sequence is not None:
+            outcome = wait_until_served(
+                runtime, changed, sequence, timeout_s=timeout_s, progress=progress()
+            )
+        if as_json:
+            served = revisions.serving_revisions(runtime.app, changed)
+            print_json({**_wire(changed, served), "sequence": sequence})
+        else:
+            click.echo(_changed(changed, sequence, outcome, has_daemon(runtime.home)))
+    if outcome is not None:
+        outcome.require_served()
+
+
+def _named(profile: str) -> str | None:
+    return None if profile == NO_PROFILE else profile
+
+
+def _require_usable(runtime: Runtime, profile: str | None, *, allow_remote: bool) -> None:
+    """Load the profile once: what is unknown, changed or forbidden is refused before it is set."""
+    if profile is None:
+        return
+    if runtime.profiles.definition(profile).provider == "litellm" and not allow_remote:
+        raise InvalidInput(
+            f"profile {profile} sends texts to a remote model: add --allow-remote to permit it"
+        )
+    runtime.embedder(profile)
+
+
+def _changed(
+    collection: Collection, sequence: int | None, outcome: Outcome | None, daemon: bool
+) -> str:
+    profile = collection.embedding_profile or "no model"
+    remote = "allowed" if collection.allow_remote else "not allowed"
+    line = f"Collection {collection.partition.replace('.', '/')}: {profile}, remote {remote}."
+    if sequence is None:
+        return f"{line} Nothing to rebuild."
+    if outcome is None:
+        when = "now" if daemon else "when the stack runs (`knowledge up`), or now with --wait"
+        return f"{line} It is rebuilt {when}; until then the old revisions serve."
+    if outcome.is_served:
+        return f"{line} Serving as revision {outcome.revision} after {outcome.seconds:.1f} s."
+    return line
+
+
+def _table(found: list[tuple[Collection, list[IndexRevision]]]) -> str:
+    rows = [
+        (
+            collection.tenant_id,
+            collection.slug,
+            collection.project_id,
+            collection.embedding_profile or "none",
+            str(collection.head_rev),
+            _serving(served, collection.head_rev),
+        )
+        for collection, served in found
+    ]
+    return table(("TENANT", "COLLECTION", "PROJECT", "PROFILE", "HEAD", "SERVES"), rows)
+
+
+def _serving(served: list[IndexRevision], head: int) -> str:
+    """``3 (full_text, metadata, vector), 1,200 chunks``, one part a revision."""
+    if not served:
+        return "nothing yet"
+    by_number: dict[int, list[str]] = {}
+    for revision in served:
+        by_number.setdefault(revision.revision, []).append(revision.kind.value)
+    parts = [f"{number} ({', '.join(kinds)})" for number, kinds in sorted(by_number.items())]
+    items = max(revision.item_count for revision in served)
+    behind = "" if min(by_number) == head else ", behind"
+    return f"{'; '.join(parts)}, {plural(items, 'chunk')}{behind}"
+
+
+def _wire(collection: Collection, served: list[IndexRevision]) -> dict[str, Any]:
+    return {
+        "collectionId": str(collection.collection_id),
+        "tenantId": collection.tenant_id,
+        "collection": collection.slug,
+        "projectId": collection.project_id,
+        "embeddingProfile": collection.embedding_profile,
+        "allowRemote": collection.allow_remote,
+        "headRevision": collection.head_rev,
+        "indexes": [
+            {
+                "indexRevisionId": str(revision.index_revision_id),
+                "kind": revision.kind.value,
+                "revision": revision.revision,
+                "state": revision.state.value,
+                "itemCount": revision.item_count,
+                "embeddingProfileVersion": revision.embedding_profile_version,
+            }
+            for revision in served
+        ],
+    }

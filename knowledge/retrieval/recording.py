@@ -1,0 +1,124 @@
+"""The record of every search, written through a bounded queue.
+
+A full queue holds searches up (back-pressure). A killed process may lose what it had not
+flushed, at most 200 ms; nothing else rests on the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final
+
+from knowledge.errors import DatabaseUnavailable
+from knowledge.model.event import OutboundEvent
+from knowledge.retrieval.answer import Answer
+from knowledge.retrieval.request import SearchRequest
+from knowledge.retrieval.wire import answer_to_wire
+from knowledge.storage.postgres.database import AsyncDatabase
+from knowledge.storage.postgres.records import record_statements
+
+FLUSH_INTERVAL_S: Final = 0.2
+CAPACITY: Final = 2000
+_BATCH: Final = 100
+
+logger = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Run `run` as a task; `record` each answer; cancel the task to flush what is left."""
+
+    def __init__(self, database: AsyncDatabase) -> None:
+        self._database = database
+        self._queue: asyncio.Queue[tuple[SearchRequest, Answer]] = asyncio.Queue(CAPACITY)
+
+    async def record(self, request: SearchRequest, answer: Answer) -> None:
+        await self._queue.put((request, answer))
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await asyncio.sleep(FLUSH_INTERVAL_S)
+                await self.flush()
+        finally:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write everything queued. When the database is away the records wait in the queue."""
+        while not self._queue.empty():
+            batch = [self._queue.get_nowait() for _ in range(min(_BATCH, self._queue.qsize()))]
+            by_tenant: dict[str, list[dict[str, Any]]] = defaultdict(list)
+            for request, answer in batch:
+                by_tenant[answer.scope.tenant_id].append(describe(request, answer))
+            try:
+                for tenant_id, records in by_tenant.items():
+                    await self._database.execute(tenant_id, *record_statements(records))
+            except DatabaseUnavailable:
+                logger.warning("records wait for the database", extra={"waiting": len(batch)})
+                for item in batch:
+                    if not self._queue.full():
+                        self._queue.put_nowait(item)
+                return
+
+
+def describe(request: SearchRequest, answer: Answer) -> dict[str, Any]:
+    """The row of one search: scope, query hash (never the query), indexes, citations."""
+    wire = answer_to_wire(answer)
+    citations = [candidate["citation"] for candidate in wire["candidates"]]
+    scope = answer.scope
+    content = json.dumps(
+        [scope.tenant_id, scope.project_id, scope.principal, citations],
+        sort_keys=True,
+        ensure_ascii=False,
+    )
+    event = OutboundEvent(
+        "RetrievalExecuted",
+        scope.tenant_id,
+        str(answer.query_id),
+        {
+            "queryId": str(answer.query_id),
+            "tenantId": scope.tenant_id,
+            "runId": None if request.run_id is None else str(request.run_id),
+            "resultCount": len(citations),
+            "latencyMs": round(answer.latency_ms),
+        },
+    )
+    return {
+        "query_id": answer.query_id,
+        "tenant_id": scope.tenant_id,
+        "project_id": scope.project_id,
+        "principal": scope.principal,
+        "groups": list(scope.groups),
+        "run_id": request.run_id,
+        "query_hash": hashlib.sha256(request.query.encode("utf-8", "surrogatepass")).digest(),
+        "filters": _filters(request),
+        "indexes_used": list(answer.indexes_used),
+        "legs": wire["legs"],
+        "result_count": len(citations),
+        "citations_ref": hashlib.sha256(content.encode()).hexdigest(),
+        "citations": citations,
+        "latency_ms": round(answer.latency_ms),
+        "executed_at": event.occurred_at,
+        "event": event,
+    }
+
+
+def _filters(request: SearchRequest) -> Mapping[str, Any]:
+    filters = request.filters
+    values = {
+        "collections": list(request.collections),
+        "topK": request.top_k,
+        "sourceId": filters.source_id,
+        "pathPrefix": filters.path_prefix,
+        "kind": filters.kind,
+        "language": filters.language,
+        "tags": list(filters.tags),
+        "updatedAfter": filters.updated_after and filters.updated_after.isoformat(),
+        "minTrust": request.min_trust,
+        "pinnedRevisions": dict(request.pinned),
+    }
+    return {key: value for key, value in values.items() if value}

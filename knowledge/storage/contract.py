@@ -1,0 +1,183 @@
+"""The scope contract: a backend proves, on scratch names, that it filters before top-k.
+
+Near-identical items stand in several tenants, projects, sources, ACLs and revisions; for each
+scope, down to one item in a thousand, a query for k must return exactly the items in scope.
+A backend that ranks first and filters afterwards comes back short and is not enabled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from knowledge.errors import ScopeContractBroken
+from knowledge.model.chunk import Chunk, ChunkVersion
+from knowledge.model.revision import OPEN, Generation
+from knowledge.storage.backend import HybridIndex, HybridSearch, ScopeFilter, Vector
+
+CONTRACT: Final = "1"
+_ITEMS: Final = 2000
+_DIMENSION: Final = 8
+_TERM: Final = "contract"
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Items ``[first, last)`` share these properties; ``scope`` admits exactly them."""
+
+    name: str
+    count: int
+    project: str
+    source: str
+    acl: tuple[str, ...] | None
+    from_rev: int
+    to_rev: int
+
+
+_CASES: Final = (
+    _Case("everyone", 600, "p1", "s1", None, 1, OPEN),
+    _Case("another project", 500, "p1-eu", "s1", None, 1, OPEN),
+    _Case("another source", 400, "p1", "s1-private", None, 1, OPEN),
+    _Case("another group", 300, "p1", "s1", ("group:b",), 1, OPEN),
+    _Case("a later revision", 100, "p1", "s1", None, 3, OPEN),
+    _Case("a replaced version", 80, "p1", "s1", None, 1, 2),
+    _Case("nobody", 18, "p1", "s1", (), 1, OPEN),
+    _Case("one in a thousand", 2, "p1", "s1", ("group:a",), 1, OPEN),
+)
+
+
+async def prove_scope(index: HybridIndex, search: HybridSearch) -> None:
+    """Run the contract on two scratch generations, which are removed whatever happens.
+
+    Raises `ScopeContractBroken` naming the case, or `IndexUnavailable`.
+    """
+    mine, other = _generation(index, "contract-a"), _generation(index, "contract-b")
+    versions = _versions()
+    vectors = _vectors(len(versions))
+    try:
+        for generation in (mine, other):
+            index.create_generation(generation, dimension=_DIMENSION)
+        index.upsert(mine, versions, vectors)
+        index.upsert(other, [_moved(version) for version in versions[:50]], vectors[:50])
+        await _prove(search, mine, versions, vectors)
+    finally:
+        for generation in (mine, other):
+            index.drop_generation(generation)
+
+
+def contract_hash(index: HybridIndex) -> str:
+    """What a proof is valid for, beside backend and version: this contract and the schema."""
+    text = f"{CONTRACT} {index.schema_fingerprint()}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+async def _prove(
+    search: HybridSearch, generation: Generation, versions: Sequence[ChunkVersion], vectors: Vector
+) -> None:
+    base = ScopeFilter("contract-a", "p1", ("s1",), (), 1, 3)
+    scopes = {
+        "an open scope": base,
+        "a group": replace(base, acl=("group:a",)),
+        "a revision": replace(base, revision=3),
+        "another project": replace(base, project_id="p1-eu"),
+        "another source": replace(base, sources=("s1-private",)),
+        "no source": replace(base, sources=()),
+        "one in a thousand": replace(base, acl=("group:a",), tags=("rare",)),
+        "a path": replace(base, path_prefix="src/a_"),
+    }
+    query = vectors[0]
+    for name, scope in scopes.items():
+        expected = {version.object_id for version in versions if admits(scope, version)}
+        limit = min(len(expected), 50) or 10
+        nearest = await search.near_vector(generation, query, scope, limit)
+        worded = await search.bm25(generation, [_TERM], scope, limit, with_vectors=False)
+        for leg, hits in (("vector", nearest), ("full-text", worded)):
+            found = {hit.object_id for hit in hits}
+            if not found <= expected or len(found) != min(limit, len(expected)):
+                raise ScopeContractBroken(
+                    f"{search.name} does not filter before top-k: {leg} query in scope"
+                    f" '{name}' returned {len(found & expected)} of"
+                    f" {min(limit, len(expected))} items and {len(found - expected)} foreign ones"
+                )
+
+
+def admits(scope: ScopeFilter, version: ChunkVersion) -> bool:
+    """Whether the scope admits a version: the rule every backend's filter must equal."""
+    chunk = version.chunk
+    return (
+        version.project_id == scope.project_id
+        and version.source_id in scope.sources
+        and (chunk.acl is None or not set(chunk.acl).isdisjoint(scope.acl))
+        and version.from_rev <= scope.revision < version.to_rev
+        and (scope.path_prefix is None or chunk.path.startswith(scope.path_prefix))
+        and (scope.kind is None or chunk.kind == scope.kind)
+        and (scope.language is None or chunk.language == scope.language)
+        and set(scope.tags) <= set(chunk.tags)
+        and (
+            scope.updated_after is None
+            or (chunk.updated_at is not None and chunk.updated_at >= scope.updated_after)
+        )
+    )
+
+
+def _generation(index: HybridIndex, tenant_id: str) -> Generation:
+    return Generation(
+        generation_id=uuid.uuid4(),
+        tenant_id=tenant_id,
+        collection_id=uuid.uuid4(),
+        backend=index.name,
+        class_name=index.class_name("scope-contract@1"),
+        backend_tenant=uuid.uuid4().hex,
+        embedding_profile="scope-contract@1",
+        created_rev=1,
+        applied_rev=0,
+        state="building",
+    )
+
+
+def _versions() -> list[ChunkVersion]:
+    versions = []
+    for case in _CASES:
+        for number in range(case.count):
+            rare = ("rare",) if case.name == "one in a thousand" else ()
+            chunk = Chunk(
+                path=f"src/{'a_' if number % 2 else 'ab'}{number}.md",
+                anchor=str(number),
+                title="",
+                text=_TERM,
+                acl=case.acl,
+                tags=rare,
+            )
+            versions.append(
+                ChunkVersion(
+                    object_id=uuid.uuid4(),
+                    chunk_id=uuid.uuid4(),
+                    from_rev=case.from_rev,
+                    to_rev=case.to_rev,
+                    source_id=case.source,
+                    project_id=case.project,
+                    chunk=chunk,
+                    analysed=f"{_TERM} w{number}",
+                    analysed_title="",
+                    text_hash=b"",
+                )
+            )
+    assert len(versions) == _ITEMS
+    return versions
+
+
+def _moved(version: ChunkVersion) -> ChunkVersion:
+    return replace(version, object_id=uuid.uuid4())
+
+
+def _vectors(count: int) -> Vector:
+    """Unit vectors [n, d] that differ by little: a filter cannot hide behind distance."""
+    random = np.random.default_rng(20)
+    vectors = 1 + 0.01 * random.standard_normal((count, _DIMENSION))
+    unit: Vector = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return unit

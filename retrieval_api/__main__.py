@@ -1,0 +1,55 @@
+"""``python -m retrieval_api``: serve the home named by KNOWLEDGE_HOME."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import click
+import uvicorn
+
+from knowledge.errors import KnowledgeError
+from knowledge.home import Home
+from knowledge.settings import load_settings
+from knowledge.stack.cache import cache_folder
+from knowledge.stack.servers import running_servers
+from knowledge.storage.postgres.bootstrap import prepare_database
+from knowledge.storage.weaviate.client import WeaviateAddress
+from retrieval_api.app import create_app
+from retrieval_api.service import ServiceConfig
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8080, show_default=True, type=click.IntRange(1, 65535))
+def main(host: str, port: int) -> None:
+    """Serve scoped, cited hybrid queries over HTTP."""
+    home = Home.locate()
+    try:
+        home.prepare()
+        settings = load_settings(home)
+        logging.basicConfig(
+            level=settings.log_level.upper(),
+            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        )
+        logging.getLogger("httpx").setLevel(logging.WARNING)
+        with running_servers(home, settings) as servers:
+            urls = prepare_database(servers.database_admin_url, home.database_key)
+            config = ServiceConfig(
+                home=home,
+                settings=settings,
+                app_url=urls.app_url,
+                weaviate=WeaviateAddress(
+                    servers.weaviate_url, servers.weaviate_grpc, servers.weaviate_api_key
+                ),
+                cache_dir=cache_folder(),
+            )
+            uvicorn.run(
+                create_app(config), host=host, port=port, log_level="warning", access_log=False
+            )
+    except KnowledgeError as error:
+        sys.exit(f"knowledge: {error.message}")
+
+
+if __name__ == "__main__":
+    main()

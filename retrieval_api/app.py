@@ -1,0 +1,65 @@
+"""The query service as one ASGI application.
+
+To mount it in another application, enter `open_service` in the parent's lifespan and set
+``app.state.service``: a mounted application's own lifespan is not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from retrieval_api.docs import openapi_json, swagger_files, swagger_page
+from retrieval_api.endpoints import collections, events, health, oauth, search
+from retrieval_api.problems import HANDLERS
+from retrieval_api.service import ServiceConfig, open_service
+
+MAX_BODY_BYTES: Final = 1_000_000
+_BASE: Final = "/factory/knowledge"
+
+
+def routes() -> list[Route | Mount]:
+    return [
+        Route(f"{_BASE}/search", search.search, methods=["POST"]),
+        Route(f"{_BASE}/queries/{{query_id}}", search.read_query, methods=["GET"]),
+        Route(f"{_BASE}/citations/{{citations_ref}}", search.read_citations, methods=["GET"]),
+        Route(f"{_BASE}/collections", collections.list_collections, methods=["GET"]),
+        Route(
+            f"{_BASE}/collections/{{collection}}/indexes",
+            collections.list_indexes,
+            methods=["GET"],
+        ),
+        Route(f"{_BASE}/events", events.post_event, methods=["POST"]),
+        Route(f"{_BASE}/events", events.list_events, methods=["GET"]),
+        Route("/oauth/token", oauth.issue_token, methods=["POST"]),
+        Route("/healthz", health.healthz, methods=["GET"]),
+        Route("/readyz", health.readyz, methods=["GET"]),
+        Route("/metrics", health.metrics, methods=["GET"]),
+        Route("/openapi.json", openapi_json, methods=["GET"]),
+        Route("/docs", swagger_page, methods=["GET"]),
+        Mount("/docs/static", StaticFiles(directory=swagger_files())),
+    ]
+
+
+def create_app(config: ServiceConfig) -> Starlette:
+    """The application for ``config``; everything it opens is opened and closed by its lifespan."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with open_service(config) as service:
+            app.state.service = service
+            yield
+
+    return Starlette(
+        routes=routes(),
+        lifespan=lifespan,
+        exception_handlers=HANDLERS,
+        middleware=[Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES)],
+    )

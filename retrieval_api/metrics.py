@@ -1,0 +1,56 @@
+"""Metrics for Prometheus. Queries, names and paths never become labels."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+
+from knowledge.retrieval.answer import Answer, LegState
+
+_BUCKETS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+
+
+class Metrics:
+    """One registry a service, so that several may live in one process."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        prefix = "connectsoft_factory_knowledge"
+        self._retrievals = Counter(
+            f"{prefix}_retrievals",
+            "Retrievals and outcomes.",
+            ("tenant", "index_kinds", "outcome"),
+            registry=self.registry,
+        )
+        self._latency = Histogram(
+            f"{prefix}_retrieval_latency",
+            "End-to-end retrieval latency in seconds.",
+            ("tenant",),
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self._foreign = Counter(
+            f"{prefix}_foreign_hits_dropped",
+            "Hits outside the scope that a backend returned; more than none is a fault.",
+            ("tenant",),
+            registry=self.registry,
+        )
+
+    def count(self, answer: Answer) -> None:
+        read = {
+            leg.leg.value for leg in answer.legs if leg.state in (LegState.OK, LegState.FALLBACK)
+        }
+        outcome = "degraded" if answer.degraded else "ok"
+        tenant = answer.scope.tenant_id
+        self._retrievals.labels(tenant, "+".join(sorted(read)), outcome).inc()
+        self._latency.labels(tenant).observe(answer.latency_ms / 1000)
+        if answer.foreign_dropped:
+            self._foreign.labels(tenant).inc(answer.foreign_dropped)
+
+    def count_failure(self, tenant_id: str, outcome: str) -> None:
+        self._retrievals.labels(tenant_id, "", outcome).inc()
+
+    def text(self) -> bytes:
+        """The exposition format, version 0.0.4."""
+        return generate_latest(self.registry)

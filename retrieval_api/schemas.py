@@ -1,0 +1,104 @@
+"""Schemas of answers, which are plain dicts on the wire."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from knowledge.model.scope import TrustTier
+from knowledge.retrieval.answer import LegState
+from knowledge.retrieval.request import Leg
+
+_STRING: Final = {"type": "string"}
+_NULLABLE: Final = {"type": ["string", "null"]}
+
+
+def _object(required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": required.split(), "properties": properties}
+
+
+CITATION: Final = _object(
+    "chunkId sourceId sourceVersion path collection indexRevision trustTier score signals",
+    chunkId={"type": "string", "format": "uuid"},
+    sourceId=_STRING,
+    sourceVersion={"type": "string", "description": "Commit or content hash."},
+    path=_STRING,
+    lines={
+        "type": ["array", "null"],
+        "items": {"type": "integer"},
+        "description": "First and last line, from 1.",
+    },
+    collection=_STRING,
+    indexRevision={"type": "integer"},
+    embeddingProfileVersion=_NULLABLE,
+    trustTier={"enum": [tier.value for tier in TrustTier]},
+    score={
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+        "description": "Never rises down the list.",
+    },
+    signals={
+        "type": "object",
+        "description": "Raw scores by leg.",
+        "additionalProperties": {"type": "number"},
+    },
+)
+CANDIDATE: Final = _object(
+    "type text title kind citation",
+    type={"const": "chunk"},
+    text=_STRING,
+    title=_STRING,
+    kind={"enum": ["document", "code"]},
+    language=_NULLABLE,
+    tags={"type": "array", "items": _STRING},
+    metadata={"type": "object"},
+    citation=CITATION,
+    explain=_object(
+        "ranks fusion rerank",
+        ranks={"type": "object", "additionalProperties": {"type": "integer"}},
+        fusion={"type": "number"},
+        rerank={"type": ["number", "null"]},
+    ),
+)
+LEG: Final = _object(
+    "leg collection state indexRevision count latencyMs reason",
+    leg={"enum": [leg.value for leg in Leg]},
+    collection=_NULLABLE,
+    state={"enum": [state.value for state in LegState]},
+    indexRevision={"type": ["integer", "null"]},
+    count={"type": "integer"},
+    latencyMs={"type": "number"},
+    reason=_NULLABLE,
+)
+ANSWER_SCHEMA: Final = _object(
+    "queryId scope asOf degraded rerank legs candidates",
+    queryId={"type": "string", "format": "uuid"},
+    scope=_object(
+        "tenantId projectId principal groups",
+        tenantId=_STRING,
+        projectId=_STRING,
+        principal=_STRING,
+        groups={"type": "array", "items": _STRING},
+    ),
+    asOf={"type": "string", "format": "date-time"},
+    degraded={"type": "boolean", "description": "A leg is missing or another stands in for it."},
+    rerank={"enum": ["blend", "none"]},
+    legs={"type": "array", "items": LEG},
+    candidates={"type": "array", "items": CANDIDATE},
+    foreignDropped={
+        "type": "integer",
+        "description": "Hits outside the scope that a backend returned: never sent.",
+    },
+    notice=_STRING,
+)
+PROBLEM_SCHEMA: Final = _object(
+    "type title status detail",
+    type=_STRING,
+    title=_STRING,
+    status={"type": "integer"},
+    detail={"type": "string", "description": "What is wrong and what to do."},
+    errors={
+        "type": "array",
+        "items": _object("field message", field=_STRING, message=_STRING),
+    },
+)

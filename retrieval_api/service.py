@@ -1,0 +1,221 @@
+"""The opened service: what every endpoint uses, opened by the lifespan and handed down typed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.requests import Request
+
+from knowledge.errors import Forbidden, ScopeContractBroken, Unauthenticated, Unavailable
+from knowledge.home import Home
+from knowledge.model.scope import ADMIN
+from knowledge.profiles.registry import Profiles
+from knowledge.retrieval.planning import Caller
+from knowledge.retrieval.recording import Recorder
+from knowledge.retrieval.search import Searcher
+from knowledge.security.tokens import TokenIssuer
+from knowledge.settings import Settings, load_settings
+from knowledge.storage.contract import contract_hash, prove_scope
+from knowledge.storage.guarded import GuardedSearch
+from knowledge.storage.postgres import service as queries
+from knowledge.storage.postgres.database import AsyncDatabase, Database
+from knowledge.storage.weaviate.client import WeaviateAddress
+from knowledge.storage.weaviate.index import WeaviateIndex
+from knowledge.storage.weaviate.search import WeaviateSearch
+from retrieval_api.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+RELAY_INTERVAL_S: Final = 0.5
+RECONNECT_INTERVAL_S: Final = 2.0
+RELOAD_INTERVAL_S: Final = 2.0
+RETENTION_INTERVAL_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceConfig:
+    """Everything the service needs from outside. ``home`` is read again for new settings."""
+
+    home: Home
+    settings: Settings
+    app_url: str
+    weaviate: WeaviateAddress
+    cache_dir: Path
+
+
+@dataclass(slots=True)
+class Service:
+    """``index_proven`` tells whether the backend's filters are proven, so that it is asked."""
+
+    config: ServiceConfig
+    settings: Settings
+    database: AsyncDatabase
+    writer: Database
+    index: GuardedSearch
+    searcher: Searcher
+    recorder: Recorder
+    tokens: TokenIssuer
+    metrics: Metrics
+    started_at: float
+
+    @property
+    def snapshot_roots(self) -> list[Path]:
+        roots = map(Path, self.settings.publishing.snapshot_roots)
+        return [self.config.home.snapshots_dir, *roots]
+
+    def authenticate(self, request: Request, scope: str) -> Caller:
+        """The caller of a request whose token carries ``scope``.
+
+        Raises `Unauthenticated`, `Forbidden`.
+        """
+        header = request.headers.get("authorization", "")
+        kind, _, token = header.partition(" ")
+        if kind.lower() != "bearer" or not token:
+            raise Unauthenticated(
+                "send an access token as Authorization: Bearer …; ask for one at /oauth/token"
+            )
+        caller = self.tokens.verify(token.strip())
+        if scope not in caller.scopes:
+            raise Forbidden(f"the access token does not carry the scope {scope}")
+        return caller
+
+    async def granted(self, caller: Caller, scope: str) -> dict[str, Any]:
+        """The client's grants as they are now; acts on revocation at once."""
+        found = await queries.grants(self.database, caller.tenant_id, caller.client_id)
+        if found is None:
+            raise Unauthenticated("the client of this token was revoked: ask for a new one")
+        if scope not in found["scopes"]:
+            raise Forbidden(f"the client no longer has the scope {scope}")
+        return found
+
+    def principal_filter(self, caller: Caller) -> str | None:
+        """Whose records a caller may read: its own; an administrator the whole tenant's."""
+        return None if ADMIN in caller.scopes else caller.client_id
+
+
+def service_of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+@asynccontextmanager
+async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
+    """Open everything, run the background tasks, and close in reverse order.
+
+    PostgreSQL or Weaviate may be away: the service starts degraded and connects when it can.
+    """
+    settings = config.settings
+    database = AsyncDatabase(config.app_url)
+    index = GuardedSearch(WeaviateSearch(config.weaviate))
+    service = Service(
+        config=config,
+        settings=settings,
+        database=database,
+        writer=Database(config.app_url, max_size=2),
+        index=index,
+        searcher=Searcher(
+            database, index, Profiles(settings, config.cache_dir), settings.retrieval
+        ),
+        recorder=Recorder(database),
+        tokens=TokenIssuer(
+            f"knowledge:{config.home.installation_id}",
+            config.home.signing_key,
+            settings.security.token_lifetime_s,
+        ),
+        metrics=Metrics(),
+        started_at=time.time(),
+    )
+    await database.open()
+    tasks = [
+        asyncio.create_task(service.recorder.run(), name="recorder"),
+        asyncio.create_task(_prove(service), name="scope contract"),
+        asyncio.create_task(_repeat(RELAY_INTERVAL_S, lambda: _relay(service)), name="relay"),
+        asyncio.create_task(_repeat(RELOAD_INTERVAL_S, lambda: _reload(service)), name="reload"),
+        asyncio.create_task(_repeat(RETENTION_INTERVAL_S, lambda: _expire(service)), name="expire"),
+        asyncio.create_task(_warm(service), name="warm"),
+    ]
+    try:
+        yield service
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await index.close()
+        service.writer.close()
+        await database.close()
+
+
+async def _repeat(interval_s: float, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Do a step again and again; a server that is away is waited for."""
+    while True:
+        try:
+            await step()
+        except Unavailable as error:
+            logger.info("waiting for a server", extra={"reason": error.message})
+        await asyncio.sleep(interval_s)
+
+
+async def _relay(service: Service) -> None:
+    await queries.relay(service.database)
+
+
+async def _expire(service: Service) -> None:
+    await queries.delete_expired_records(
+        service.database, service.settings.retrieval.record_retention_days
+    )
+
+
+async def _reload(service: Service) -> None:
+    """Take up changed retrieval settings; a broken file keeps what is in force."""
+    settings = await asyncio.to_thread(load_settings, service.config.home)
+    if settings != service.settings:
+        service.settings = settings
+        service.searcher.settings = settings.retrieval
+        logger.info("settings reloaded")
+
+
+async def _warm(service: Service) -> None:
+    """Load the default model before the first query needs it; without it, legs say so."""
+    try:
+        await asyncio.to_thread(service.searcher.warm, service.settings.default_profile)
+    except Exception as error:
+        logger.warning("the default model is not available", extra={"reason": str(error)})
+
+
+async def _prove(service: Service) -> None:
+    """Prove the backend's filters once per version and schema; until then it is not asked.
+
+    A backend that fails stops the process (ADR-0013 of the specification): thin or leaking
+    answers are worse than none.
+    """
+    while not service.index.is_proven:
+        index = WeaviateIndex(
+            service.config.weaviate,
+            installation_id=service.config.home.installation_id,
+            flat_search_cutoff=service.settings.indexing.flat_search_cutoff,
+        )
+        try:
+            version = await asyncio.to_thread(index.version)
+            schema = contract_hash(index)
+            if not await queries.is_proven(service.database, index.name, version, schema):
+                await prove_scope(index, service.index.inner)
+                await queries.note_proof(service.database, index.name, version, schema)
+            service.index.is_proven = True
+        except ScopeContractBroken as error:
+            logger.critical("stopping: the scope contract failed: %s", error.message)
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        except Unavailable as error:
+            service.index.reason = error.message
+            await asyncio.sleep(RECONNECT_INTERVAL_S)
+        finally:
+            await asyncio.to_thread(index.close)
