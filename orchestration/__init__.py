@@ -1,0 +1,1 @@
+"""The Dagster side: assets, checks, sensors and schedules over the library ``knowledge``."""

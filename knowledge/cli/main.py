@@ -17,12 +17,26 @@ VERBS: Final = {
     "down": "knowledge.cli.stack:down_command",
     "status": "knowledge.cli.stack:status_command",
     "doctor": "knowledge.cli.stack:doctor_command",
+    "publish": "knowledge.cli.publish:publish_command",
+    "collections": "knowledge.cli.collections:collections_command",
+    "sources": "knowledge.cli.sources:sources_command",
+    "search": "knowledge.cli.search:search_command",
+    "clients": "knowledge.cli.clients:clients_command",
+    "eval": "knowledge.cli.eval:eval_command",
+    "migrate": "knowledge.cli.migrate:migrate_command",
 }
 SUMMARIES: Final = {
     "up": "Start the stack and keep it running.",
     "down": "Stop the stack.",
     "status": "Show what runs and whether it is well.",
     "doctor": "Check this machine and this installation.",
+    "publish": "Publish folders, files, git working trees or a .jsonl.",
+    "collections": "Create, list and change collections.",
+    "sources": "List sources, say who reads them, delete them.",
+    "search": "Ask as a client: cited answers and how every leg went.",
+    "clients": "Create, list, change and revoke the clients that may ask.",
+    "eval": "Measure retrieval on known questions.",
+    "migrate": "Bring the home and the database to this program's version.",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import click
@@ -29,28 +30,37 @@ def waiting(command: Any) -> Any:
         metavar="S",
         help="Seconds that --wait waits at most.",
     )(command)
-    return click.option("--wait", is_flag=True, help="Return when the new revision serves.")(command)
+    return click.option("--wait", is_flag=True, help="Return when the new revision serves.")(
+        command
+    )
 
 
-class AclType(click.ParamType):
-    """``everyone``, ``nobody``, or entries ``group:x,user:y``; a tuple of the entries or None."""
+@dataclass(frozen=True, slots=True)
+class ReadBy:
+    """An ACL as it was given: ``entries`` is None for everyone, () for nobody."""
+
+    entries: tuple[str, ...] | None
+
+
+class AclType(click.ParamType[Any]):
+    """``everyone``, ``nobody``, or entries ``group:x,user:y``; a `ReadBy`."""
 
     name = "acl"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...] | None:
+    ) -> ReadBy:
         if value == EVERYONE:
-            return None
+            return ReadBy(None)
         if value == NOBODY:
-            return ()
+            return ReadBy(())
         try:
-            return parse_acl([entry.strip() for entry in value.split(",")])
+            return ReadBy(parse_acl([entry.strip() for entry in value.split(",")]))
         except InvalidInput as error:
             self.fail(f"{error.message}, or everyone, or nobody", param, ctx)
 
 
-class NamesType(click.ParamType):
+class NamesType(click.ParamType[Any]):
     """Names separated by commas; a tuple without blanks and repetitions."""
 
     name = "names"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,7 +91,6 @@ class _Target:
 @click.option(
     "--acl",
     type=options.AclType(),
-    default=Acl.UNCHANGED,
     metavar="ACL",
     help="group:x,user:y | everyone | nobody. Absent: what the source has; new: everyone.",
 )
@@ -126,7 +124,7 @@ def publish_command(
     project: str,
     collection: str,
     source: str | None,
-    acl: tuple[str, ...] | None | Acl,
+    acl: options.ReadBy | None,
     published_as: str | None,
     mode: Mode,
     deleted: tuple[str, ...],
@@ -148,7 +146,7 @@ def publish_command(
         project_id=project,
         source_id=source,
         mode=mode,
-        acl=acl,
+        acl=Acl.UNCHANGED if acl is None else acl.entries,
         root=root,
         rechunk=chunk,
         deleted=deleted,
@@ -194,7 +192,7 @@ def _require_possible(published_as: str | None, mode: Mode, deleted: tuple[str, 
 def _summary(
     collection: Collection, published: Published, target: _Target, published_as: str | None
 ) -> str:
-    chosen = "" if published_as else " (chosen, no --as was given)"
+    chosen = "" if published_as else " (chosen here: no --as was given)"
     made = "new collection, " if target.is_new else ""
     model = collection.embedding_profile or "no model"
     lines = block(
@@ -202,18 +200,17 @@ def _summary(
             ("collection", f"{collection.tenant_id}/{collection.slug} ({made}{model})"),
             ("source", published.source_id),
             ("version", published.source_version),
-            ("sent", f"{plural(published.documents, 'document')}, {_chunks(published)}{chosen}"),
+            (
+                "sent",
+                f"{plural(published.documents, 'document')}, {plural(published.chunks, 'chunk')}",
+            ),
             ("unchanged", plural(published.unchanged, "document") if published.unchanged else ""),
             ("deleted", plural(published.deleted, "document") if published.deleted else ""),
             ("skipped", published.skipped_note),
             ("snapshot", f"{published.snapshot_id} ({published.mode})"),
         ]
     )
-    return "\n".join(["Published as documents", lines, *map(_notice, target.notices)])
-
-
-def _chunks(published: Published) -> str:
-    return plural(published.chunks, "chunk")
+    return "\n".join([f"Published as documents{chosen}", lines, *map(_notice, target.notices)])
 
 
 def _notice(text: str) -> str:

@@ -55,17 +55,19 @@ def list_(tenant: str, collection: str, as_json: bool) -> None:
 )
 @options.as_json
 def acl_command(
-    source: str, tenant: str, collection: str, acl: tuple[str, ...] | None, as_json: bool
+    source: str, tenant: str, collection: str, acl: options.ReadBy, as_json: bool
 ) -> None:
     """Set who may read SOURCE. Acts on the next request, for pinned queries too."""
     with opened() as runtime:
         found = runtime.collection(tenant, collection)
-        catalogue.set_source_acl(runtime.app, found, source, acl)
+        catalogue.set_source_acl(runtime.app, found, source, acl.entries)
         changed = _require_source(runtime, found, source)
     if as_json:
         print_json(_wire(found, changed, None))
     else:
-        click.echo(f"Source {source} is read by {acl_words(acl)}, from the next request on.")
+        click.echo(
+            f"Source {source} is read by {acl_words(acl.entries)}, from the next request on."
+        )
 
 
 @sources_command.command("delete")

@@ -7,11 +7,16 @@ from typing import Any
 
 import click
 
+from knowledge.errors import DatabaseUnavailable
 from knowledge.home import Home
 from knowledge.settings import Settings, load_settings
 from knowledge.stack.doctor import Finding, doctor
 from knowledge.stack.lifecycle import down, up, up_detached
+from knowledge.stack.servers import ServerAddresses
 from knowledge.stack.status import StackStatus, status
+from knowledge.storage.postgres.bootstrap import database_urls
+from knowledge.storage.postgres.database import Database
+from knowledge.storage.postgres.overview import collection_overview
 
 PORT = click.IntRange(1, 65535)
 
@@ -53,8 +58,8 @@ def down_command() -> None:
 def status_command(as_json: bool) -> None:
     """Show what runs and whether it is well. Exit code 1 when a part is not."""
     home = Home.locate()
-    found = status(home, load_settings(home))
-    click.echo(json.dumps(found.to_json(), indent=2) if as_json else _table(found))
+    found = status(home, load_settings(home), collections=lambda at: _collections(home, at))
+    click.echo(json.dumps(found.to_json(), indent=2) if as_json else _shown(found))
     _exit(found.healthy)
 
 
@@ -75,8 +80,43 @@ def _with_ports(settings: Settings, ports: dict[str, Any]) -> Settings:
     return settings.model_copy(update={"stack": settings.stack.model_copy(update=ports)})
 
 
-def _table(found: StackStatus) -> str:
-    rows = [("PART", "STATE", "VERSION", "PID", "URL")] + [
+def _collections(home: Home, addresses: ServerAddresses) -> list[dict[str, Any]]:
+    """How the collections stand; none before the database was prepared."""
+    urls = database_urls(addresses.database_admin_url, home.database_key)
+    database = Database(urls.owner_url, max_size=1)
+    try:
+        return collection_overview(database)
+    except DatabaseUnavailable:
+        return []
+    finally:
+        database.close()
+
+
+def _shown(found: StackStatus) -> str:
+    parts = _aligned(_part_rows(found))
+    if not found.collections:
+        return parts
+    return f"{parts}\n\n{_aligned(_collection_rows(found))}"
+
+
+def _collection_rows(found: StackStatus) -> list[tuple[str, ...]]:
+    head = ("COLLECTION", "HEAD", "CHUNKS", "LAG", "WAITING", "DEAD", "PROFILE")
+    return [head] + [
+        (
+            f"{entry['tenant']}.{entry['collection']}",
+            str(entry["headRevision"]),
+            str(entry["chunks"]),
+            str(max(entry["lag"].values(), default=0)),
+            f"{entry['pendingEvents']}" + (f" ({entry['error']})" if entry["error"] else ""),
+            f"{entry['deadRowRatio']:.0%}",
+            entry["embeddingProfileVersion"] or "none",
+        )
+        for entry in found.collections
+    ]
+
+
+def _part_rows(found: StackStatus) -> list[tuple[str, ...]]:
+    return [("PART", "STATE", "VERSION", "PID", "URL")] + [
         (
             part.name,
             "healthy" if part.healthy else "down",
@@ -86,14 +126,12 @@ def _table(found: StackStatus) -> str:
         )
         for part in found.parts
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
-        "  ".join(
-            [
-                *(cell.ljust(width) for cell, width in zip(row, widths, strict=False)),
-                row[4],
-            ]
-        )
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
 

@@ -179,3 +179,15 @@ def pending_work(owner: Database, *, max_attempts: int) -> list[PendingWork]:
             [max_attempts],
         ).fetchall()
     return [PendingWork(**row) for row in rows]
+
+
+def given_up(owner: Database, *, max_attempts: int) -> list[str]:
+    """Partitions whose pending events have no attempt left."""
+    with owner.transaction() as connection:
+        rows = connection.execute(
+            "select c.tenant_id || '.' || c.slug as partition from collections c"
+            " join inbox i using (collection_id) where i.state in ('pending', 'committed')"
+            " group by c.collection_id having min(i.attempts) >= %s order by 1",
+            [max_attempts],
+        ).fetchall()
+    return [row["partition"] for row in rows]

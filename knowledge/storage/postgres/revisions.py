@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from knowledge.model.collection import Collection
 from knowledge.model.event import OutboundEvent
-from knowledge.model.revision import Generation, IndexKind, IndexState, next_state
+from knowledge.model.revision import Generation, IndexKind, IndexRevision, IndexState, next_state
 from knowledge.storage.postgres.database import Database, Row
 
 _GENERATION = (

@@ -1,0 +1,99 @@
+"""An answer as a person reads it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Final
+
+from knowledge.cli.output import plural, short_version, table
+from knowledge.retrieval.answer import Answer, Candidate, LegReport, LegState
+
+WIDTH: Final = 100
+TEXT_LINES: Final = 4
+_INDENT: Final = " " * 4
+
+
+def answer_text(answer: Answer) -> str:
+    """Scope, then every candidate with its citation, then the legs."""
+    scope = answer.scope
+    groups = f", groups {', '.join(scope.groups)}" if scope.groups else ", no group"
+    parts = [
+        f"{scope.tenant_id}/{scope.project_id} as {scope.principal}{groups}"
+        f" · {plural(len(answer.candidates), 'answer')} in {answer.latency_ms:.0f} ms",
+    ]
+    if answer.degraded:
+        parts.append("DEGRADED: thinner than asked for, see the legs below.")
+    parts += [_candidate(rank, found) for rank, found in enumerate(answer.candidates, start=1)]
+    if not answer.candidates:
+        parts.append("Nothing found in what this client may read.")
+    parts.append(_legs(answer.legs, answer.rerank))
+    return "\n\n".join(parts)
+
+
+def _candidate(rank: int, candidate: Candidate) -> str:
+    citation = candidate.citation
+    lines = "" if citation.lines is None else f":{citation.lines[0]}-{citation.lines[1]}"
+    signals = "  ".join(f"{leg} {value:.3g}" for leg, value in citation.signals.items())
+    shown = [
+        f"{rank:>2}. {citation.score:.3f}  {citation.path}{lines}",
+        f"{_INDENT}{citation.collection}@{citation.index_revision}"
+        f" · {citation.source_id} {short_version(citation.source_version)}"
+        f" · {citation.trust_tier.value} · {signals}",
+    ]
+    if candidate.explanation is not None:
+        ranks = ", ".join(f"{leg} #{place}" for leg, place in candidate.explanation.ranks.items())
+        blend = candidate.explanation.rerank
+        reranked = "" if blend is None else f", blend {blend:.3f}"
+        shown.append(f"{_INDENT}why: {ranks}, fusion {candidate.explanation.fusion:.4f}{reranked}")
+    if candidate.title:
+        shown.append(f"{_INDENT}{_short(candidate.title)}")
+    return "\n".join(shown + [f"{_INDENT}{line}" for line in _first_lines(candidate)])
+
+
+def _first_lines(candidate: Candidate) -> list[str]:
+    """The first lines of the text: code as it stands, prose wrapped."""
+    lines = [line.rstrip() for line in candidate.text.splitlines() if line.strip()]
+    if candidate.kind != "code":
+        lines = [part for line in lines for part in textwrap.wrap(line, WIDTH - 6)]
+    shown = [f"| {_short(line)}" for line in lines[:TEXT_LINES]]
+    return [*shown, "…"] if len(lines) > TEXT_LINES else shown
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= WIDTH - 6 else line[: WIDTH - 7] + "…"
+
+
+def _legs(legs: Iterable[LegReport], rerank: str) -> str:
+    ran = [leg for leg in legs if leg.state is not LegState.SKIPPED]
+    rows = [
+        (
+            leg.leg.value,
+            leg.collection or "-",
+            leg.state.value,
+            "-" if leg.index_revision is None else str(leg.index_revision),
+            str(leg.count),
+            f"{leg.latency_ms:.1f}",
+        )
+        for leg in ran
+    ]
+    header = ("LEG", "COLLECTION", "STATE", "REVISION", "HITS", "MS")
+    shown = [table(header, rows, numbers=3)] if rows else []
+    shown += [f"{leg.leg.value} ({leg.collection}): {leg.reason}" for leg in ran if leg.reason]
+    shown += _skipped([leg for leg in legs if leg.state is LegState.SKIPPED])
+    ordered = "the blend of words and meaning" if rerank == "blend" else "rank fusion alone"
+    return "\n".join([*shown, f"ordered by {ordered}"])
+
+
+def _skipped(legs: list[LegReport]) -> list[str]:
+    """One line a reason, in the order they come."""
+    by_reason = sorted(legs, key=lambda leg: leg.reason or "")
+    return [
+        f"skipped: {', '.join(dict.fromkeys(map(_name, members)))} ({reason})"
+        for reason, members in groupby(by_reason, key=lambda leg: leg.reason)
+    ]
+
+
+def _name(leg: LegReport) -> str:
+    return leg.leg.value if leg.collection is None else f"{leg.leg.value} ({leg.collection})"

@@ -1,0 +1,77 @@
+"""Questions asked in this process, under a client's scope: for ``search`` and ``eval``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from knowledge.errors import InvalidInput, NotFound, ProfileMismatch, Unavailable
+from knowledge.model.identity import require_slug
+from knowledge.model.revision import IndexKind
+from knowledge.retrieval.planning import Caller, plan_search
+from knowledge.retrieval.request import SearchRequest
+from knowledge.retrieval.search import Searcher
+from knowledge.runtime import Runtime
+from knowledge.stack.servers import current_addresses
+from knowledge.storage.postgres import catalogue
+from knowledge.storage.postgres.database import AsyncDatabase
+from knowledge.storage.weaviate.client import WeaviateAddress
+from knowledge.storage.weaviate.search import WeaviateSearch
+
+
+def require_caller(runtime: Runtime, tenant_id: str, client_id: str | None) -> Caller:
+    """The caller that ``--as`` names. There is no query without a scope, not even the operator's.
+
+    Raises `InvalidInput` when none is named and `NotFound` for another tenant's or a revoked
+    client; both list the tenant's clients.
+    """
+    require_slug(tenant_id, "tenant")
+    rows = catalogue.list_clients(runtime.owner, tenant_id)
+    active = {row["client_id"]: row for row in rows if row["revoked_at"] is None}
+    known = "; ".join(
+        f"{name} ({', '.join(row['groups']) or 'no group'})" for name, row in active.items()
+    )
+    if not active:
+        raise NotFound(
+            f"tenant {tenant_id} has no client to ask as:"
+            f" knowledge clients create --tenant {tenant_id} --projects P"
+        )
+    if client_id is None:
+        raise InvalidInput(f"say who asks with --as CLIENT; tenant {tenant_id} has {known}")
+    if client_id not in active:
+        raise NotFound(f"tenant {tenant_id} has no active client {client_id}; it has {known}")
+    return Caller(client_id, tenant_id, tuple(active[client_id]["scopes"]))
+
+
+@asynccontextmanager
+async def opened_searcher(
+    runtime: Runtime, caller: Caller, request: SearchRequest
+) -> AsyncIterator[Searcher]:
+    """A searcher for the length of the block, warmed up for requests like ``request``.
+
+    A service loads its models once and early; a command does so here, before deadlines count.
+    """
+    addresses = current_addresses(runtime.home, runtime.settings)
+    if addresses is None:
+        raise Unavailable("the servers of this home have stopped: try again")
+    database = AsyncDatabase(runtime.urls.app_url)
+    index = WeaviateSearch(
+        WeaviateAddress(addresses.weaviate_url, addresses.weaviate_grpc, addresses.weaviate_api_key)
+    )
+    await database.open()
+    try:
+        plan = await plan_search(database, caller, request)
+        with suppress(Unavailable):  # told by the legs' states
+            await index.is_ready()
+        for target in plan.targets:
+            served = target.served.get(IndexKind.VECTOR)
+            if served and served.generation.embedding_profile:
+                with suppress(Unavailable, ProfileMismatch):
+                    await asyncio.to_thread(
+                        runtime.profiles.get, served.generation.embedding_profile
+                    )
+        yield Searcher(database, index, runtime.profiles, runtime.settings.retrieval)
+    finally:
+        await index.close()
+        await database.close()

@@ -1,0 +1,156 @@
+"""The real service on a port of its own, and callers that use it as anybody would."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from knowledge.home import Home
+from knowledge.model.scope import READ
+from knowledge.runtime import Runtime
+from knowledge.settings import Settings
+from knowledge.stack.cache import cache_folder
+from knowledge.stack.process import wait_until
+from knowledge.stack.servers import current_addresses
+from knowledge.storage.postgres import catalogue
+from knowledge.storage.weaviate.client import WeaviateAddress
+from retrieval_api.app import create_app
+from retrieval_api.service import ServiceConfig
+
+BASE = "/factory/knowledge"
+
+
+@contextmanager
+def serving(
+    home: Home, runtime: Runtime, *, settings: Settings | None = None, cache: Path | None = None
+) -> Iterator[str]:
+    """The service over the running servers of ``home``; gives its URL once the index is asked."""
+    settings = settings or runtime.settings
+    addresses = current_addresses(home, settings)
+    assert addresses is not None
+    config = ServiceConfig(
+        home=home,
+        settings=settings,
+        app_url=runtime.urls.app_url,
+        weaviate=WeaviateAddress(
+            addresses.weaviate_url, addresses.weaviate_grpc, addresses.weaviate_api_key
+        ),
+        cache_dir=cache or cache_folder(),
+    )
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(config), log_level="critical", access_log=False)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        assert wait_until(lambda: server.started or not thread.is_alive(), 30)
+        assert wait_until(lambda: is_index_asked(url), 60)
+        yield url
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listener.close()
+        assert not thread.is_alive()
+
+
+def is_index_asked(url: str) -> bool:
+    ready: dict[str, Any] = httpx.get(f"{url}/readyz", timeout=10).json()
+    return ready["index"] == "ok"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """One client with its token: what it asks over HTTP."""
+
+    url: str
+    client_id: str
+    secret: str
+    token: str
+    project_id: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return httpx.get(f"{self.url}{path}", headers=self.headers, timeout=20, **options)
+
+    def post(self, path: str, body: Any) -> httpx.Response:
+        return httpx.post(f"{self.url}{path}", headers=self.headers, json=body, timeout=20)
+
+    def post_raw(
+        self, path: str, content: bytes, content_type: str = "application/json"
+    ) -> httpx.Response:
+        headers = {**self.headers, "Content-Type": content_type}
+        return httpx.post(f"{self.url}{path}", headers=headers, content=content, timeout=20)
+
+    def try_search(self, query: str, **fields: Any) -> httpx.Response:
+        body = {"query": query, "projectId": self.project_id, **fields}
+        return self.post(f"{BASE}/search", body)
+
+    def search(self, query: str, **fields: Any) -> dict[str, Any]:
+        response = self.try_search(query, **fields)
+        assert response.status_code == httpx.codes.OK, response.text
+        answer: dict[str, Any] = response.json()
+        assert answer["foreignDropped"] == 0
+        return answer
+
+    def paths(self, query: str, **fields: Any) -> list[str]:
+        """The cited paths, in order."""
+        fields = {"topK": 100, **fields}
+        return [c["citation"]["path"] for c in self.search(query, **fields)["candidates"]]
+
+
+def caller(
+    url: str,
+    runtime: Runtime,
+    tenant_id: str,
+    *,
+    projects: Sequence[str] = ("p1",),
+    groups: Sequence[str] = (),
+    scopes: Sequence[str] = (READ,),
+) -> Caller:
+    """A new client of the tenant, with a token from the token endpoint."""
+    client_id, secret = catalogue.create_client(
+        runtime.owner, tenant_id, projects=projects, groups=groups, scopes=scopes
+    )
+    return Caller(url, client_id, secret, token_of(url, client_id, secret), projects[0])
+
+
+def token_of(url: str, client_id: str, secret: str) -> str:
+    response = httpx.post(
+        f"{url}/oauth/token",
+        data={"grant_type": "client_credentials"},
+        auth=(client_id, secret),
+        timeout=20,
+    )
+    assert response.status_code == httpx.codes.OK, response.text
+    return str(response.json()["access_token"])
+
+
+def legs(answer: dict[str, Any]) -> dict[str, str]:
+    """Leg to state, of the legs that exist in one collection."""
+    return {leg["leg"]: leg["state"] for leg in answer["legs"] if leg["collection"]}
+
+
+def assert_problem(response: httpx.Response, status: int, *words: str) -> dict[str, Any]:
+    """The response is problem+json with this status and these words in its detail."""
+    assert response.status_code == status, response.text[:500]
+    assert response.headers["content-type"] == "application/problem+json", response.text[:500]
+    body: dict[str, Any] = response.json()
+    assert body["status"] == status
+    assert body["title"] and body["type"].startswith("urn:knowledge:problem:")
+    for word in words:
+        assert word in body["detail"], body
+    return body
