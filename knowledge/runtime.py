@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from knowledge.errors import DatabaseUnavailable
+from knowledge.errors import DatabaseUnavailable, Forbidden
 from knowledge.home import Home
 from knowledge.model.collection import Collection
 from knowledge.model.identity import require_slug
@@ -56,6 +56,18 @@ class Runtime:
         embedder = self.profiles.get(profile)
         profiles.require_same(self.app, embedder.profile)
         return embedder
+
+    def permitted_embedder(self, profile: str, *, allow_remote: bool) -> Embedder:
+        """`embedder`, refusing a remote profile before its service is asked anything.
+
+        Raises `Forbidden`, and what `embedder` raises.
+        """
+        if not allow_remote and not self.profiles.is_local(profile):
+            raise Forbidden(
+                f"profile {profile} sends texts to a remote model: allow that with"
+                " `knowledge collections create|set --allow-remote`"
+            )
+        return self.embedder(profile)
 
     def vectors(self, tenant_id: str, profile: str) -> VectorStore:
         return VectorStore(self.app, self.home.vectors_dir, tenant_id=tenant_id, profile=profile)

@@ -63,7 +63,6 @@ def run_publish(home: Home, partition: str, *, quiet: bool = True) -> str:
                 instance=instance,
                 partition_key=partition,
                 run_config=QUIET if quiet else {},
-                tags={"knowledge/tenant": tenant_id},
                 raise_on_error=False,
             )
     if not result.success:

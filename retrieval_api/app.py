@@ -12,16 +12,15 @@ from typing import Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from retrieval_api.bodies import BodyLimit
 from retrieval_api.docs import openapi_json, swagger_files, swagger_page
 from retrieval_api.endpoints import collections, events, health, oauth, search
 from retrieval_api.problems import HANDLERS
 from retrieval_api.service import ServiceConfig, open_service
 
-MAX_BODY_BYTES: Final = 1_000_000
 _BASE: Final = "/factory/knowledge"
 
 
@@ -36,8 +35,7 @@ def routes() -> list[Route | Mount]:
             collections.list_indexes,
             methods=["GET"],
         ),
-        Route(f"{_BASE}/events", events.post_event, methods=["POST"]),
-        Route(f"{_BASE}/events", events.list_events, methods=["GET"]),
+        Route(f"{_BASE}/events", events.events, methods=["GET", "POST"]),
         Route("/oauth/token", oauth.issue_token, methods=["POST"]),
         Route("/healthz", health.healthz, methods=["GET"]),
         Route("/readyz", health.readyz, methods=["GET"]),
@@ -61,5 +59,5 @@ def create_app(config: ServiceConfig) -> Starlette:
         routes=routes(),
         lifespan=lifespan,
         exception_handlers=HANDLERS,
-        middleware=[Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES)],
+        middleware=[Middleware(BodyLimit)],
     )

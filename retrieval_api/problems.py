@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from typing import Any, Final
@@ -86,13 +85,14 @@ async def on_invalid_body(_request: Request, error: Exception) -> Response:
     return problem(422, "invalid-input", f"{first['field']}: {first['message']}", errors_=found)
 
 
-async def on_invalid_json(_request: Request, error: Exception) -> Response:
-    return problem(400, "invalid-json", f"the body is not valid JSON: {_one_line(error)}")
-
-
 async def on_http(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return problem(error.status_code, "http", error.detail or "error", headers=error.headers)
+
+
+async def on_too_deep(_request: Request, _error: Exception) -> Response:
+    """Only a caller's JSON nests: in a body, or in the parts of a token."""
+    return problem(400, "http", "the request is nested too deeply")
 
 
 async def on_unexpected(_request: Request, error: Exception) -> Response:
@@ -100,16 +100,11 @@ async def on_unexpected(_request: Request, error: Exception) -> Response:
     return problem(500, "internal", "something went wrong here; it has been logged")
 
 
-def _one_line(error: Exception) -> str:
-    return error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8"
-
-
 HANDLERS: Final[Mapping[Any, Any]] = {
     ValidationError: on_invalid_body,
-    json.JSONDecodeError: on_invalid_json,
-    UnicodeDecodeError: on_invalid_json,
     HTTPException: on_http,
     errors.KnowledgeError: on_error,
     TimeoutError: on_error,
+    RecursionError: on_too_deep,
     Exception: on_unexpected,
 }

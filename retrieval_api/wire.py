@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from knowledge.model.scope import TrustTier
@@ -20,7 +21,37 @@ from knowledge.retrieval.request import (
     SearchRequest,
 )
 
-Text = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+
+def _without_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("must not hold the NUL character")
+    return value
+
+
+def _storable(value: dict[str, Any]) -> dict[str, Any]:
+    """The value, when PostgreSQL can hold every string in it."""
+    written = json.dumps(value, ensure_ascii=False)
+    try:
+        written.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("must not hold half a surrogate pair") from error
+    if "\\u0000" in written.replace("\\\\", ""):
+        raise ValueError("must not hold the NUL character")
+    return value
+
+
+def _in_utc(value: datetime) -> datetime:
+    """A time without a zone is UTC; one that UTC cannot express is refused."""
+    try:
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise ValueError("must lie in the years 1 to 9999 of UTC") from error
+
+
+Text = Annotated[
+    str, StringConstraints(min_length=1, max_length=1024), AfterValidator(_without_nul)
+]
+Time = Annotated[datetime, AfterValidator(_in_utc)]
 
 
 class Wire(BaseModel):
@@ -37,7 +68,7 @@ class FiltersBody(Wire):
     kind: Literal["document", "code"] | None = None
     language: Text | None = None
     tags: list[Text] = Field(default_factory=list, max_length=32, description="All of these.")
-    updated_after: datetime | None = None
+    updated_after: Time | None = None
 
 
 class SearchBody(Wire):
@@ -49,8 +80,8 @@ class SearchBody(Wire):
     top_k: int = Field(10, ge=1, le=MAX_TOP_K)
     filters: FiltersBody = Field(default_factory=FiltersBody)
     min_trust: TrustTier | None = None
-    as_of: datetime | None = None
-    between: tuple[datetime, datetime] | None = Field(
+    as_of: Time | None = None
+    between: tuple[Time, Time] | None = Field(
         None, description="Time window for the temporal leg, which is not built yet."
     )
     legs: list[Leg] | None = Field(None, min_length=1, max_length=len(Leg))
@@ -74,22 +105,17 @@ class SearchBody(Wire):
                 kind=self.filters.kind,
                 language=self.filters.language,
                 tags=tuple(self.filters.tags),
-                updated_after=_utc(self.filters.updated_after),
+                updated_after=self.filters.updated_after,
             ),
             min_trust=self.min_trust,
             legs=BUILT if self.legs is None else tuple(self.legs),
             pinned=self.pinned_revisions,
             rerank=rerank,
             explain=self.explain,
-            as_of=_utc(self.as_of),
+            as_of=self.as_of,
             run_id=self.run_id,
             timeout_s=timeout_s,
         )
-
-
-def _utc(value: datetime | None) -> datetime | None:
-    """A time without a zone is UTC."""
-    return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
 
 class EventBody(BaseModel):
@@ -101,7 +127,7 @@ class EventBody(BaseModel):
     id: Text
     source: Text
     type: Literal["ChunksPublished", "SourceDeleted", "SourceAccessChanged"]
-    data: dict[str, Any]
+    data: Annotated[dict[str, Any], AfterValidator(_storable)]
     subject: str | None = None
     time: datetime | None = None
     datacontenttype: str | None = None

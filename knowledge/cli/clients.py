@@ -63,7 +63,7 @@ def create(
     click.echo(f"Created a client\n{lines}")
 
 
-@clients_command.command("list")
+@clients_command.command("list", short_help="List the clients of a tenant.")
 @options.tenant
 @options.as_json
 def list_(tenant: str, as_json: bool) -> None:
@@ -92,7 +92,7 @@ def revoke(client: str, as_json: bool) -> None:
         click.echo(f"Client {client} is revoked, from its next request on.")
 
 
-@clients_command.command("set")
+@clients_command.command("set", short_help="Replace projects or groups of a client.")
 @click.argument("client")
 @click.option("--projects", type=options.NamesType(), metavar="P1,P2")
 @click.option("--groups", type=options.NamesType(), metavar="G1,G2", help="Empty: no group.")

@@ -10,11 +10,9 @@ from knowledge.cli import options
 from knowledge.cli.output import plural, print_json, table
 from knowledge.cli.session import opened, progress
 from knowledge.cli.waiting import Outcome, has_daemon, wait_until_served
-from knowledge.errors import InvalidInput
 from knowledge.model.collection import Collection
 from knowledge.model.revision import IndexRevision
 from knowledge.publishing.announcing import request_rebuild
-from knowledge.runtime import Runtime
 from knowledge.storage.postgres import catalogue, revisions
 
 NO_PROFILE: Final = "none"
@@ -34,7 +32,7 @@ def collections_command() -> None:
     """Create, list and change collections."""
 
 
-@collections_command.command("create")
+@collections_command.command("create", short_help="Create a collection.")
 @options.tenant
 @options.project
 @options.collection
@@ -52,7 +50,8 @@ def create(
     """Create a collection; tenant and project are created where they are new."""
     with opened(create=True) as runtime:
         named = runtime.settings.default_profile if profile is None else _named(profile)
-        _require_usable(runtime, named, allow_remote=bool(allow_remote))
+        if named is not None:
+            runtime.permitted_embedder(named, allow_remote=bool(allow_remote))
         catalogue.ensure_project(runtime.owner, tenant, project)
         made = catalogue.create_collection(
             runtime.app,
@@ -68,7 +67,7 @@ def create(
             click.echo(f"Created collection {tenant}/{made.slug} ({named or 'no model'}).")
 
 
-@collections_command.command("list")
+@collections_command.command("list", short_help="List collections and what they serve.")
 @click.option("--tenant", metavar="T", help="Only this tenant's.")
 @click.option("--project", metavar="P", help="Only this project's.")
 @options.as_json
@@ -88,7 +87,7 @@ def list_(tenant: str | None, project: str | None, as_json: bool) -> None:
         click.echo("No collections yet: knowledge publish PATH --tenant T --project P …")
 
 
-@collections_command.command("set")
+@collections_command.command("set", short_help="Change the profile or allow remote models.")
 @options.tenant
 @options.collection
 @_profile
@@ -111,7 +110,8 @@ def set_(
         found = runtime.collection(tenant, collection)
         allowed = found.allow_remote if allow_remote is None else allow_remote
         named = found.embedding_profile if profile is None else _named(profile)
-        _require_usable(runtime, named, allow_remote=allowed)
+        if named is not None:  # loaded once: what is unknown, changed or forbidden is refused
+            runtime.permitted_embedder(named, allow_remote=allowed)
         if allow_remote is not None:
             catalogue.set_allow_remote(runtime.app, found, allowed)
         sequence = None
@@ -134,17 +134,6 @@ def set_(
 
 def _named(profile: str) -> str | None:
     return None if profile == NO_PROFILE else profile
-
-
-def _require_usable(runtime: Runtime, profile: str | None, *, allow_remote: bool) -> None:
-    """Load the profile once: what is unknown, changed or forbidden is refused before it is set."""
-    if profile is None:
-        return
-    if runtime.profiles.definition(profile).provider == "litellm" and not allow_remote:
-        raise InvalidInput(
-            f"profile {profile} sends texts to a remote model: add --allow-remote to permit it"
-        )
-    runtime.embedder(profile)
 
 
 def _changed(

@@ -104,8 +104,11 @@ def run(arguments: list[str]) -> int:
     except KnowledgeError as error:
         print(f"knowledge: {error.message}", file=sys.stderr)
         return 1
-    except click.UsageError as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        return 2
+    except click.UsageError as error:
+        print(_usage_line(error), file=sys.stderr)
         return 2
     except click.ClickException as error:
         print(f"knowledge: {error.format_message()}", file=sys.stderr)
@@ -120,6 +123,11 @@ def run(arguments: list[str]) -> int:
         print(f"knowledge: {place}{error.strerror or error}", file=sys.stderr)
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _usage_line(error: click.UsageError) -> str:
+    verb = error.ctx.command_path if error.ctx else "knowledge"
+    return f"{verb}: {' '.join(error.format_message().split())} (see {verb} --help)"
 
 
 if __name__ == "__main__":

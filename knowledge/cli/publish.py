@@ -13,7 +13,7 @@ from knowledge.cli import options
 from knowledge.cli.output import block, plural, print_json
 from knowledge.cli.session import opened, progress
 from knowledge.cli.waiting import Outcome, has_daemon, wait_until_served
-from knowledge.errors import Conflict, Forbidden, ModelUnavailable, NotFound
+from knowledge.errors import Conflict, ModelUnavailable, NotFound
 from knowledge.model.collection import Collection
 from knowledge.model.identity import require_slug
 from knowledge.publishing.publish import Published, PublishRequest, publish
@@ -65,7 +65,7 @@ class _Target:
     def _usable_profile(self) -> str | None:
         profile = self.profile or self.runtime.settings.default_profile
         try:
-            embedder = self.runtime.embedder(profile)
+            self.runtime.permitted_embedder(profile, allow_remote=False)
         except ModelUnavailable as error:
             if self.profile:
                 raise
@@ -74,11 +74,6 @@ class _Target:
                 " later: knowledge collections set --profile"
             )
             return None
-        if not embedder.profile.is_local:
-            raise Forbidden(
-                f"profile {profile} sends texts to a remote model: create the collection with"
-                " `knowledge collections create --allow-remote` first"
-            )
         return profile
 
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
-from knowledge.errors import InvalidInput, NotFound, ProfileMismatch, Unavailable
+from knowledge.errors import Forbidden, InvalidInput, NotFound, ProfileMismatch, Unavailable
 from knowledge.model.identity import require_slug
 from knowledge.model.revision import IndexKind
+from knowledge.model.scope import READ
 from knowledge.retrieval.planning import Caller, plan_search
 from knowledge.retrieval.request import SearchRequest
 from knowledge.retrieval.search import Searcher
 from knowledge.runtime import Runtime
 from knowledge.stack.servers import current_addresses
+from knowledge.storage.contract import contract_hash, prove_scope
+from knowledge.storage.guarded import GuardedSearch
 from knowledge.storage.postgres import catalogue
+from knowledge.storage.postgres import service as queries
 from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.storage.weaviate.client import WeaviateAddress
 from knowledge.storage.weaviate.search import WeaviateSearch
@@ -24,7 +29,7 @@ def require_caller(runtime: Runtime, tenant_id: str, client_id: str | None) -> C
     """The caller that ``--as`` names. There is no query without a scope, not even the operator's.
 
     Raises `InvalidInput` when none is named and `NotFound` for another tenant's or a revoked
-    client; both list the tenant's clients.
+    client (both list the tenant's clients), and `Forbidden` for one that may not read.
     """
     require_slug(tenant_id, "tenant")
     rows = catalogue.list_clients(runtime.owner, tenant_id)
@@ -41,7 +46,10 @@ def require_caller(runtime: Runtime, tenant_id: str, client_id: str | None) -> C
         raise InvalidInput(f"say who asks with --as CLIENT; tenant {tenant_id} has {known}")
     if client_id not in active:
         raise NotFound(f"tenant {tenant_id} has no active client {client_id}; it has {known}")
-    return Caller(client_id, tenant_id, tuple(active[client_id]["scopes"]))
+    scopes = tuple(active[client_id]["scopes"])
+    if READ not in scopes:
+        raise Forbidden(f"client {client_id} lacks the scope {READ} that a query needs")
+    return Caller(client_id, tenant_id, scopes)
 
 
 @asynccontextmanager
@@ -50,28 +58,50 @@ async def opened_searcher(
 ) -> AsyncIterator[Searcher]:
     """A searcher for the length of the block, warmed up for requests like ``request``.
 
-    A service loads its models once and early; a command does so here, before deadlines count.
+    A service connects and loads its models once and early; a command does so here, before
+    deadlines count. Raises what the request itself raises, and `ScopeContractBroken`.
     """
     addresses = current_addresses(runtime.home, runtime.settings)
     if addresses is None:
         raise Unavailable("the servers of this home have stopped: try again")
     database = AsyncDatabase(runtime.urls.app_url)
-    index = WeaviateSearch(
-        WeaviateAddress(addresses.weaviate_url, addresses.weaviate_grpc, addresses.weaviate_api_key)
+    index = GuardedSearch(
+        WeaviateSearch(
+            WeaviateAddress(
+                addresses.weaviate_url, addresses.weaviate_grpc, addresses.weaviate_api_key
+            )
+        )
     )
+    searcher = Searcher(database, index, runtime.profiles, runtime.settings.retrieval)
     await database.open()
     try:
-        plan = await plan_search(database, caller, request)
-        with suppress(Unavailable):  # told by the legs' states
-            await index.is_ready()
-        for target in plan.targets:
-            served = target.served.get(IndexKind.VECTOR)
-            if served and served.generation.embedding_profile:
-                with suppress(Unavailable, ProfileMismatch):
-                    await asyncio.to_thread(
-                        runtime.profiles.get, served.generation.embedding_profile
-                    )
-        yield Searcher(database, index, runtime.profiles, runtime.settings.retrieval)
+        await _warm(searcher, caller, request)
+        await _prove(runtime, database, index)
+        await searcher.search(caller, replace(request, top_k=1))
+        yield searcher
     finally:
         await index.close()
         await database.close()
+
+
+async def _warm(searcher: Searcher, caller: Caller, request: SearchRequest) -> None:
+    """Load the models that the request's collections are served with; legs tell of failures."""
+    plan = await plan_search(searcher.database, caller, request)
+    for target in plan.targets:
+        served = target.served.get(IndexKind.VECTOR)
+        if served and served.generation.embedding_profile:
+            with suppress(Unavailable, ProfileMismatch):
+                await asyncio.to_thread(searcher.warm, served.generation.embedding_profile)
+
+
+async def _prove(runtime: Runtime, database: AsyncDatabase, index: GuardedSearch) -> None:
+    """Let the index be asked once its scope filters are proven, as the service does."""
+    try:
+        version = await asyncio.to_thread(runtime.index.version)
+        schema = contract_hash(runtime.index)
+        if not await queries.is_proven(database, index.name, version, schema):
+            await prove_scope(runtime.index, index.inner)
+            await queries.note_proof(database, index.name, version, schema)
+        index.is_proven = True
+    except Unavailable as error:
+        index.reason = error.message

@@ -22,7 +22,7 @@ def sources_command() -> None:
     """List sources, say who reads them, delete them."""
 
 
-@sources_command.command("list")
+@sources_command.command("list", short_help="List the sources of a collection.")
 @options.tenant
 @options.collection
 @options.as_json
@@ -42,7 +42,7 @@ def list_(tenant: str, collection: str, as_json: bool) -> None:
         click.echo(f"Collection {collection} has no source yet.")
 
 
-@sources_command.command("acl")
+@sources_command.command("acl", short_help="Set who may read a source.")
 @click.argument("source")
 @options.tenant
 @options.collection
@@ -70,7 +70,7 @@ def acl_command(
         )
 
 
-@sources_command.command("delete")
+@sources_command.command("delete", short_help="Hide a source from every query.")
 @click.argument("source")
 @options.tenant
 @options.collection

@@ -116,4 +116,8 @@ def _run(home: Home, collection: Collection, timeout_s: float) -> str | None:
     if done.returncode == 0:
         return None
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return lines[-1].removeprefix("knowledge: ") if lines else f"the run ended with exit code {done.returncode}"
+    return (
+        lines[-1].removeprefix("knowledge: ")
+        if lines
+        else f"the run ended with exit code {done.returncode}"
+    )

@@ -60,6 +60,10 @@ class Profiles:
             )
         return self._definitions[key]
 
+    def is_local(self, key: str) -> bool:
+        """Whether ``key`` embeds on this machine; asks its definition, loads nothing."""
+        return self.definition(key).provider != "litellm"
+
     def get(self, key: str) -> Embedder:
         """The embedder of ``key``, loaded at the first call and kept.
 

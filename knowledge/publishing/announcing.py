@@ -18,7 +18,7 @@ from knowledge.model.event import (
 )
 from knowledge.model.scope import parse_acl
 from knowledge.storage.postgres import catalogue, inbox
-from knowledge.storage.postgres.database import Database
+from knowledge.storage.postgres.database import Database, Transaction
 from knowledge.storage.postgres.publishing import (
     Acl,
     forget_published,
@@ -115,24 +115,23 @@ def receive_event(
 ) -> int:
     """Take an event from outside, on behalf of ``tenant_id`` (the credential's).
 
-    Deletions and changed access act at once; the inbox keeps that they happened. Returns the
-    event's sequence. Raises `NotFound`, `InvalidSnapshot`, `InvalidInput`, `Conflict`.
+    Deletions and changed access act at once, in the transaction that notes them. An event that
+    was received before changes nothing, whatever came after it. Returns the event's (first)
+    sequence. Raises `NotFound`, `InvalidSnapshot`, `InvalidInput`, `Conflict`.
     """
     if data.get("tenantId") != tenant_id:
         raise NotFound("there is no such tenant")
     collection = catalogue.find_collection(app, tenant_id, str(data.get("collectionId")))
+    with app.tenant(tenant_id) as connection:
+        known = inbox.sequence_of(
+            connection, tenant_id, event_source=event_source, event_id=event_id
+        )
+    if known is not None:
+        return known
     if event_type == CHUNKS_PUBLISHED:
         return _receive_snapshot(app, collection, roots, event_source, event_id, data)
-    source_id = data.get("sourceId")
-    if not isinstance(source_id, str):
-        raise InvalidInput(f"{event_type} needs a sourceId")
-    if event_type == SOURCE_DELETED:
-        catalogue.tombstone_source(app, collection, source_id)
-    elif event_type == SOURCE_ACCESS_CHANGED:
-        if "acl" not in data:
-            raise InvalidInput("SourceAccessChanged needs an acl: a list, or null for everyone")
-        catalogue.set_source_acl(app, collection, source_id, parse_acl(data["acl"]))
     with app.tenant(tenant_id) as connection:
+        _change_source(connection, collection, event_type, data)
         return inbox.receive(
             connection,
             collection,
@@ -141,6 +140,28 @@ def receive_event(
             event_type=event_type,
             payload=data,
         )
+
+
+def _change_source(
+    connection: Transaction, collection: Collection, event_type: str, data: Mapping[str, Any]
+) -> None:
+    source_id = data.get("sourceId")
+    if not isinstance(source_id, str):
+        raise InvalidInput(f"{event_type} needs a sourceId")
+    if event_type == SOURCE_DELETED:
+        catalogue.tombstone_source(connection, collection, source_id)
+    elif event_type == SOURCE_ACCESS_CHANGED:
+        catalogue.change_source_acl(connection, collection, source_id, _given_acl(data))
+
+
+def _given_acl(data: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The event's ACL. What cannot be read is never taken for everyone."""
+    acl = data.get("acl", "")
+    if acl is None or (isinstance(acl, list) and all(isinstance(entry, str) for entry in acl)):
+        return parse_acl(acl)
+    raise InvalidInput(
+        "SourceAccessChanged needs an acl: a list of user:NAME or group:NAME, or null for everyone"
+    )
 
 
 def _receive_snapshot(

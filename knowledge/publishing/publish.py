@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from knowledge.errors import DatabaseUnavailable, InvalidInput, KnowledgeError, NothingToPublish
-from knowledge.model.chunk import Chunk
 from knowledge.model.collection import Collection
 from knowledge.publishing.announcing import Announcement, announce
-from knowledge.publishing.chunking.chunkers import chunk_file
-from knowledge.publishing.feed import read_feed
-from knowledge.publishing.files import FileSet, SourceFile, collect
-from knowledge.publishing.versions import source_version
+from knowledge.publishing.reading import Reading, read_source
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import catalogue
 from knowledge.storage.postgres.publishing import Acl, published_digests
@@ -63,26 +58,6 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class _Document:
-    path: str
-    digest: bytes
-    chunks: Iterable[Chunk]
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A source being read: its version, where it came from, its documents, what was skipped."""
-
-    default_name: str
-    version: str
-    origin: str
-    documents: Iterator[_Document]
-    skipped: Mapping[str, int]
-    skipped_note: str
-    is_feed: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Sent:
     """The source as the publisher left it: the path to digest it remembers, and its folder."""
 
@@ -115,7 +90,12 @@ def publish(
     to announce in; ``collection`` then only has to have the same tenant and slug.
     Raises `NothingToPublish`, `InvalidInput`, `InvalidDocument`, `Conflict`.
     """
-    reading = _read(runtime, request)
+    reading = read_source(
+        request.paths,
+        root=request.root,
+        rechunk=request.rechunk,
+        settings=runtime.settings.publishing,
+    )
     source_id = request.source_id or reading.default_name
     _require_source_id(source_id)
     sent = _sent_before(runtime, collection, source_id, request)
@@ -145,7 +125,7 @@ def _write(
     runtime: Runtime,
     collection: Collection,
     request: PublishRequest,
-    reading: _Reading,
+    reading: Reading,
     sent: _Sent,
 ) -> tuple[Snapshot, _Selection]:
     selection = _Selection()
@@ -178,7 +158,7 @@ def _write(
 
 
 def _published(
-    sequence: int, snapshot: Snapshot, selection: _Selection, reading: _Reading
+    sequence: int, snapshot: Snapshot, selection: _Selection, reading: Reading
 ) -> Published:
     manifest = snapshot.manifest
     return Published(
@@ -196,59 +176,6 @@ def _published(
     )
 
 
-def _read(runtime: Runtime, request: PublishRequest) -> _Reading:
-    feeds = [path for path in request.paths if path.suffix == ".jsonl"]
-    if feeds and len(request.paths) > 1:
-        raise InvalidInput("publish a .jsonl feed by itself, without other PATHs")
-    if feeds:
-        return _read_feed(feeds[0], request, runtime.settings.publishing.max_chunk_tokens)
-    files = collect(request.paths, root=request.root, settings=runtime.settings.publishing)
-    named = request.paths[0].resolve() if len(request.paths) == 1 else files.root
-    return _Reading(
-        default_name=named.name or "files",
-        version=source_version(files.root, files.digests),
-        origin=str(files.root),
-        documents=_chunked(files, runtime.settings.publishing.max_chunk_tokens),
-        skipped=files.skipped,
-        skipped_note=files.describe_skipped(),
-        is_feed=False,
-    )
-
-
-def _read_feed(path: Path, request: PublishRequest, max_tokens: int) -> _Reading:
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from error
-    documents = read_feed(path, rechunk=request.rechunk, max_tokens=max_tokens)
-    return _Reading(
-        default_name=path.stem,
-        version=f"sha256:{digest[:16]}",
-        origin=str(path),
-        documents=(_Document(d.document_id, d.digest, d.chunks) for d in documents),
-        skipped={},
-        skipped_note="",
-        is_feed=True,
-    )
-
-
-def _chunked(files: FileSet, max_tokens: int) -> Iterator[_Document]:
-    for file in files.files:
-        yield _Document(file.path, file.digest, _LazyChunks(file, max_tokens))
-
-
-class _LazyChunks:
-    """The chunks of a file, made only when they are asked for: a delta skips most files."""
-
-    def __init__(self, file: SourceFile, max_tokens: int) -> None:
-        self._file, self._max_tokens = file, max_tokens
-
-    def __iter__(self) -> Iterator[Chunk]:
-        text = self._file.read_text()
-        return iter(chunk_file(self._file.path, text, max_tokens=self._max_tokens))
-
-
 def _sent_before(
     runtime: Runtime, collection: Collection, source_id: str, request: PublishRequest
 ) -> _Sent:
@@ -264,7 +191,7 @@ def _sent_before(
 
 
 def _deleted(
-    request: PublishRequest, reading: _Reading, sent: _Sent, seen: set[str]
+    request: PublishRequest, reading: Reading, sent: _Sent, seen: set[str]
 ) -> tuple[str, ...]:
     """The paths a delta removes: those named, and those missing where that can be told."""
     for path in request.deleted:
@@ -276,7 +203,7 @@ def _deleted(
     return tuple(sorted({*request.deleted, *gone}))
 
 
-def _is_same_folder(request: PublishRequest, reading: _Reading, sent: _Sent) -> bool:
+def _is_same_folder(request: PublishRequest, reading: Reading, sent: _Sent) -> bool:
     """Whether the folder sent before is published whole again: what is missing is then gone.
 
     A feed, a single file or another folder holds only what changed: nothing is inferred there.
@@ -288,13 +215,13 @@ def _is_same_folder(request: PublishRequest, reading: _Reading, sent: _Sent) -> 
     )
 
 
-def _is_whole_folder(request: PublishRequest, reading: _Reading) -> bool:
+def _is_whole_folder(request: PublishRequest, reading: Reading) -> bool:
     if reading.is_feed or len(request.paths) != 1:
         return False
     return request.paths[0].resolve() == Path(reading.origin)
 
 
-def _origin(request: PublishRequest, reading: _Reading, sent: _Sent) -> str | None:
+def _origin(request: PublishRequest, reading: Reading, sent: _Sent) -> str | None:
     """The folder to remember; None keeps the one known: a delta of a part does not move a source."""
     if reading.is_feed:
         return None

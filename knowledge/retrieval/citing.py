@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict
 from collections.abc import Mapping
 
 from knowledge.model.revision import IndexKind
@@ -23,12 +22,7 @@ async def cite(
 ) -> list[Candidate]:
     """The first ``top_k`` of the ranking with text and citation."""
     top = ranking.order[: request.top_k]
-    grouped: dict[tuple[uuid.UUID, int], list[uuid.UUID]] = defaultdict(list)
-    for key in top:
-        grouped[found[key].target.collection_id, found[key].revision].append(key)
-    texts = await postgres.texts(
-        database, tenant_id, [(*place, ids) for place, ids in grouped.items()]
-    )
+    texts = await postgres.texts(database, tenant_id, top)
     return [
         _candidate(found[key], texts[key], ranking, key, explain=request.explain)
         for key in top
@@ -50,7 +44,7 @@ def _candidate(
         citation=Citation(
             chunk_id=row["chunk_id"],
             source_id=row["source_id"],
-            source_version=text["source_version"] or "",
+            source_version=found.target.versions.get(row["source_id"], ""),
             path=row["path"],
             lines=None if row["line_start"] is None else (row["line_start"], row["line_end"]),
             collection=found.target.slug,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from knowledge.errors import (
@@ -20,6 +20,7 @@ from knowledge.model.scope import READ, Scope, TrustTier
 from knowledge.retrieval.request import MAX_COLLECTIONS, Filters, SearchRequest
 from knowledge.storage.backend import ScopeFilter
 from knowledge.storage.postgres.database import AsyncDatabase, Row
+from knowledge.text.bm25 import TermStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,9 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One collection of a query. ``sources`` maps the readable sources to their trust tier."""
+    """One collection of a query. ``sources`` maps the readable sources to their trust tier,
+    ``versions`` the sources to the version that the revision read holds. ``statistics`` are those
+    frozen for that revision, with the frequencies of the query's terms."""
 
     collection_id: uuid.UUID
     slug: str
@@ -50,6 +53,8 @@ class Target:
     profile: str | None
     sources: Mapping[str, TrustTier]
     served: Mapping[IndexKind, Served]
+    statistics: TermStatistics
+    versions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,10 @@ class Plan:
     oauth_scopes: tuple[str, ...] = ()
 
 
-_PLAN = "select plan_request(%s, %s, %s) as plan"
+_PLAN = "select plan_request(%s, %s, %s, %s) as plan"
+_PINNED_TERMS = (
+    "select statistics_at(%s, %s, %s) as statistics, source_versions_at(%s, %s) as versions"
+)
 _PINNED = """
     select distinct on (r.kind) r.index_revision_id, r.kind, r.revision, r.collected_at,
            g.backend, g.class_name,
@@ -70,8 +78,12 @@ _PINNED = """
 """
 
 
-async def plan_search(database: AsyncDatabase, caller: Caller, request: SearchRequest) -> Plan:
+async def plan_search(
+    database: AsyncDatabase, caller: Caller, request: SearchRequest, terms: Sequence[str] = ()
+) -> Plan:
     """Resolve scope and targets in one round trip (a second one for pins).
+
+    ``terms`` are the query's analysed words, whose statistics come along.
 
     Raises `Unauthenticated` for a revoked client, `NotFound` for a project or collection that
     is not the caller's (in the same words as for one that does not exist), `RevisionUnknown`,
@@ -79,7 +91,7 @@ async def plan_search(database: AsyncDatabase, caller: Caller, request: SearchRe
     """
     named = list(request.collections) or None
     [[row]] = await database.rows(
-        caller.tenant_id, (_PLAN, [caller.client_id, request.project_id, named])
+        caller.tenant_id, (_PLAN, [caller.client_id, request.project_id, named, list(terms)])
     )
     found = row["plan"]
     if found is None:
@@ -91,7 +103,7 @@ async def plan_search(database: AsyncDatabase, caller: Caller, request: SearchRe
     targets = [_target(caller.tenant_id, entry, request) for entry in found["collections"]]
     _require_named(request, targets)
     if request.pinned:
-        targets = [await _pinned(database, caller, target, request) for target in targets]
+        targets = [await _pinned(database, caller, target, request, terms) for target in targets]
     scope = Scope(caller.tenant_id, request.project_id, caller.client_id, tuple(found["groups"]))
     return Plan(scope, tuple(targets), tuple(found["scopes"]))
 
@@ -120,6 +132,22 @@ def _target(tenant_id: str, entry: Mapping[str, Any], request: SearchRequest) ->
         entry["profile"],
         _admitted(entry["sources"], request),
         served,
+        _statistics(entry["statistics"]),
+        entry["versions"],
+    )
+
+
+def _statistics(value: Mapping[str, Any] | None) -> TermStatistics:
+    """Those of an empty collection when nothing was frozen yet."""
+    if value is None:
+        return TermStatistics(0, 0.0, 0.0, {}, {})
+    terms: Mapping[str, list[int]] = value["terms"]
+    return TermStatistics(
+        documents=value["documents"],
+        average_length=value["averageLength"],
+        average_title_length=value["averageTitleLength"],
+        in_text={term: counts[0] for term, counts in terms.items()},
+        in_title={term: counts[1] for term, counts in terms.items()},
     )
 
 
@@ -146,12 +174,19 @@ def _require_named(request: SearchRequest, targets: list[Target]) -> None:
 
 
 async def _pinned(
-    database: AsyncDatabase, caller: Caller, target: Target, request: SearchRequest
+    database: AsyncDatabase,
+    caller: Caller,
+    target: Target,
+    request: SearchRequest,
+    terms: Sequence[str],
 ) -> Target:
     pin = request.pinned.get(target.slug, request.pinned.get(str(target.collection_id)))
     if pin is None:
         return target
-    [rows] = await database.rows(caller.tenant_id, (_PINNED, [target.collection_id, pin]))
+    place = [target.collection_id, pin]
+    rows, [words] = await database.rows(
+        caller.tenant_id, (_PINNED, place), (_PINNED_TERMS, [*place, list(terms), *place])
+    )
     if pin > target.head or not rows:
         raise RevisionUnknown(
             f"collection {target.slug} has no revision {pin}: its newest is {target.head}"
@@ -161,8 +196,14 @@ async def _pinned(
             f"revision {pin} of collection {target.slug} was collected: pin a newer one"
         )
     served = {IndexKind(row["kind"]): _served(caller.tenant_id, target, row) for row in rows}
-    return Target(
-        target.collection_id, target.slug, target.head, target.profile, target.sources, served
+    vector, full_text = served.get(IndexKind.VECTOR), served.get(IndexKind.FULL_TEXT)
+    if vector and full_text and vector.revision < full_text.revision:
+        del served[IndexKind.VECTOR]  # given up before the pin, with the profile
+    return replace(
+        target,
+        served=served,
+        statistics=_statistics(words["statistics"]),
+        versions=words["versions"],
     )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from knowledge.model.scope import TrustTier
 from knowledge.retrieval.fusion import K, fuse
-from knowledge.retrieval.legs import LegHits
+from knowledge.retrieval.legs import OVER_FETCH, LegHits
 from knowledge.retrieval.planning import Target
 from knowledge.retrieval.request import Leg, RerankMode
 from knowledge.retrieval.rerank import Scored, blend
@@ -25,7 +25,8 @@ class Found:
     """One candidate on its way through the pipeline.
 
     ``sparse`` is BM25 with the statistics of ``revision``; ``cosine`` is None until it is known.
-    ``ranks`` are 1-based by leg; ``anchors`` marks those that set the blend's mean and spread.
+    ``ranks`` are 1-based by leg; ``anchors`` marks those that set the blend's mean and spread,
+    ``pooled`` those that a search for few answers finds too: the others come after them.
     """
 
     row: Row
@@ -35,6 +36,7 @@ class Found:
     sparse: float
     cosine: float | None = None
     anchors: bool = False
+    pooled: bool = True
     ranks: dict[Leg, int] = field(default_factory=dict)
     signals: dict[Leg, float] = field(default_factory=dict)
 
@@ -53,24 +55,54 @@ class Ranking:
     blended: Mapping[uuid.UUID, float]
 
 
-def note_ranks(leg: LegHits, found: Mapping[uuid.UUID, Found], depth: int) -> None:
-    """Note each candidate's rank and raw score in one leg; full-text hits are ranked anew.
+def note_ranks(
+    legs: Sequence[LegHits], found: Mapping[uuid.UUID, Found], *, pool: int, depth: int
+) -> None:
+    """Note each candidate's rank and raw score in the legs; full-text hits are ranked anew.
 
     The index ranks words with statistics that move with every write; only the frozen ones
-    decide here, so a pinned answer stays what it was.
+    decide here, so a pinned answer stays what it was. Hits beyond ``pool`` are noted, down to
+    ``depth``, for candidates that no leg has within it: a larger top-k adds answers at the end
+    and leaves the others as they were.
     """
-    hits = [hit for hit in leg.hits if hit.object_id in found]
-    if leg.report.leg is Leg.FULL_TEXT:
-        scores = {hit.object_id: found[hit.object_id].sparse for hit in hits}
-    else:
-        scores = {hit.object_id: hit.score for hit in hits}
-    ordered = sorted(scores.items(), key=lambda entry: (-entry[1], entry[0]))
-    for rank_, (key, score) in enumerate(ordered[:depth], start=1):
-        candidate = found[key]
-        candidate.ranks[leg.report.leg] = rank_
-        candidate.signals[leg.report.leg] = score
-        if leg.report.leg is Leg.VECTOR:
-            candidate.cosine = score
+    orders = {leg.report.leg: _ordered(leg, found, pool) for leg in legs}
+    for leg, order in orders.items():
+        for number, (key, score) in enumerate(order[:pool], start=1):
+            _note(found[key], leg, number, score)
+    for candidate in found.values():
+        candidate.pooled = bool(candidate.ranks)
+    for leg, order in orders.items():
+        for number, (key, score) in enumerate(order[pool:depth], start=pool + 1):
+            if not found[key].pooled:
+                _note(found[key], leg, number, score)
+
+
+def _ordered(
+    leg: LegHits, found: Mapping[uuid.UUID, Found], pool: int
+) -> list[tuple[uuid.UUID, float]]:
+    """The leg's hits that are candidates, best first, with their scores."""
+    if leg.report.leg is Leg.METADATA:  # in an order that its scores do not tell
+        return [(hit.object_id, hit.score) for hit in leg.hits if hit.object_id in found]
+    if leg.report.leg is Leg.VECTOR:
+        return _by_score((hit.object_id, hit.score) for hit in leg.hits if hit.object_id in found)
+    ids = [hit.object_id for hit in leg.hits]
+    # What a search for few answers would have fetched is ranked first, whatever else was.
+    parts = [
+        _by_score((key, found[key].sparse) for key in part if key in found)
+        for part in (ids[: pool * OVER_FETCH], ids[pool * OVER_FETCH :])
+    ]
+    return parts[0][:pool] + _by_score([*parts[0][pool:], *parts[1]])
+
+
+def _by_score(scores: Iterable[tuple[uuid.UUID, float]]) -> list[tuple[uuid.UUID, float]]:
+    return sorted(scores, key=lambda entry: (-entry[1], entry[0]))
+
+
+def _note(candidate: Found, leg: Leg, number: int, score: float) -> None:
+    candidate.ranks[leg] = number
+    candidate.signals[leg] = score
+    if leg is Leg.VECTOR:
+        candidate.cosine = score
 
 
 def mark_anchors(found: Iterable[Found], depth: int) -> None:
@@ -95,10 +127,10 @@ def rank(
     if mode == "blend":
         blended = blend({key: _scored(candidate, weights) for key, candidate in found.items()})
         raw = {key: 1 / (1 + math.exp(-value)) for key, value in blended.items()}
-        order = sorted(found, key=lambda key: (-blended[key], key))
+        order = sorted(found, key=lambda key: (not found[key].pooled, -blended[key], key))
     else:
         raw = {key: value / _BEST_FUSION for key, value in fusion.items()}
-        order = list(fusion)
+        order = sorted(fusion, key=lambda key: (not found[key].pooled, -fusion[key], key))
     order.sort(key=lambda key: found[key].tier.rank)
     return Ranking(tuple(order), _falling(order, raw), fusion, blended)
 

@@ -73,7 +73,6 @@ class Searcher:
         self.database = database
         self.settings = settings
         self._profiles = profiles
-        self._statistics = postgres.StatisticsCache(database)
         self._sources = Sources(database, index)
 
     async def search(self, caller: Caller, request: SearchRequest) -> Answer:
@@ -84,8 +83,9 @@ class Searcher:
         """
         started = time.perf_counter()
         self._require_bounds(request)
-        plan = await plan_search(self.database, caller, request)
-        query = self._start(plan, request)
+        terms = analyse(request.query)
+        plan = await plan_search(self.database, caller, request, list(dict.fromkeys(terms)))
+        query = self._start(plan, request, terms)
         try:
             searched = await asyncio.gather(
                 *(self._search_target(query, target) for target in plan.targets)
@@ -126,7 +126,7 @@ class Searcher:
         if not 1 <= request.top_k <= MAX_TOP_K:
             raise InvalidInput(f"topK is {request.top_k}, it must be from 1 to {MAX_TOP_K}")
 
-    def _start(self, plan: Plan, request: SearchRequest) -> _Query:
+    def _start(self, plan: Plan, request: SearchRequest, terms: list[str]) -> _Query:
         """Start embedding the query, once per profile served, beside everything else."""
         wanted = [target for target in plan.targets if target.sources]
         served = [target.served.get(IndexKind.VECTOR) for target in wanted]
@@ -137,7 +137,7 @@ class Searcher:
         return _Query(
             request=request,
             plan=plan,
-            terms=analyse(request.query),
+            terms=terms,
             embedding={
                 profile: asyncio.create_task(self._embed_query(profile, request.query))
                 for profile in profiles
@@ -153,13 +153,7 @@ class Searcher:
         return await asyncio.to_thread(lambda: self._profiles.get(profile).embed_query(text))
 
     async def _search_target(self, query: _Query, target: Target) -> _Searched:
-        full_text = target.served.get(IndexKind.FULL_TEXT)
-        statistics = await self._statistics.get(
-            query.plan.scope.tenant_id,
-            target.collection_id,
-            full_text.revision if full_text else target.head,
-            query.terms,
-        )
+        statistics = target.statistics
         weights = bm25.weigh(_rarest(query.terms, statistics), statistics)
         legs = await asyncio.gather(*(self._run(leg, query, target, weights) for leg in BUILT))
         return await self._collect(query, target, legs, weights)
@@ -212,8 +206,7 @@ class Searcher:
             )
             for row in rows
         }
-        for leg in legs:
-            note_ranks(leg, found, query.depth)
+        note_ranks(legs, found, pool=self.settings.rerank_depth, depth=query.depth)
         found = {key: candidate for key, candidate in found.items() if candidate.ranks}
         if served and profile and profile in query.embedding:
             await self._complete_cosines(served, legs, found, scope, query.embedding[profile])

@@ -57,7 +57,7 @@ class TokenIssuer:
             raise Unauthenticated(
                 "the access token has expired: ask for a new one at /oauth/token"
             ) from error
-        except jwt.InvalidTokenError as error:
+        except (jwt.InvalidTokenError, ValueError, RecursionError) as error:
             raise Unauthenticated(
                 "the access token is not one of this installation: ask for one at /oauth/token"
             ) from error

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,7 @@ from pydantic.alias_generators import to_camel
 from knowledge.errors import InvalidSnapshot, KnowledgeError
 from knowledge.model.chunk import Chunk
 from knowledge.model.identity import chunk_id
+from knowledge.storage.snapshot_columns import require_storable
 
 MANIFEST: Final = "manifest.json"
 MAX_MANIFEST_BYTES: Final = 64_000_000
@@ -133,6 +135,8 @@ class Snapshot:
 
     def _verify_file(self, file: SnapshotFile) -> None:
         path = self.folder / file.path
+        if path.is_symlink() or not path.is_file():
+            raise InvalidSnapshot(f"{path} cannot be read: it must be a file, not a link")
         try:
             found = _sha256(path)
             schema = pq.read_schema(path) if found.hex() == file.sha256 else None
@@ -144,6 +148,7 @@ class Snapshot:
             )
         if not schema.equals(CHUNK_SCHEMA, check_metadata=False):
             raise InvalidSnapshot(f"{path} does not have the columns of a chunk snapshot")
+        require_storable(path)
 
     def _verify_counts(self) -> None:
         manifest = self.manifest
@@ -186,6 +191,8 @@ class Snapshot:
 def read_snapshot(manifest_path: Path) -> Snapshot:
     """Read a manifest; the files are not touched. Raises `InvalidSnapshot`."""
     try:
+        if not manifest_path.is_file():
+            raise InvalidSnapshot(f"the manifest cannot be read: there is no file {manifest_path}")
         if manifest_path.stat().st_size > MAX_MANIFEST_BYTES:
             raise InvalidSnapshot(f"{manifest_path} is larger than {MAX_MANIFEST_BYTES:,} bytes")
         raw = manifest_path.read_bytes()
@@ -260,8 +267,9 @@ class SnapshotWriter:
                 pass  # the folder goes anyway
             shutil.rmtree(self._folder, ignore_errors=True)
         if isinstance(error, OSError) and not isinstance(error, KnowledgeError):
+            reason = os.strerror(error.errno) if error.errno else error
             raise KnowledgeError(
-                f"the snapshot could not be written ({error.strerror or error}): free some space"
+                f"the snapshot could not be written ({reason}): free some space"
                 f" under {self._final.parent} and publish again; nothing was announced"
             ) from error
 

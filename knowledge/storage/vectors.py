@@ -12,7 +12,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -86,8 +86,8 @@ class VectorStore:
     def _read(self, part: str, values: Sequence[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
         table = pq.read_table(self._folder / part, memory_map=True)
         rows = {value: index for index, value in enumerate(table["text_hash"].to_pylist())}
-        vectors = table["vector"].combine_chunks()
-        matrix = vectors.values.to_numpy(zero_copy_only=False).reshape(len(table), -1)
+        vectors: Any = table["vector"].combine_chunks()
+        matrix = vectors.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
         return {value: matrix[rows[value]] for value in values}
 
     def _parts(self, hashes: Sequence[bytes]) -> dict[bytes, str]:

@@ -69,7 +69,7 @@ def score(query: QueryWeights, analysed: str, analysed_title: str) -> float:
     ``analysed`` is title and text, ``analysed_title`` the title: terms joined by one space.
     """
     value = _field(query.text, analysed, query.average_length)
-    if analysed_title:
+    if value and analysed_title:  # a term of the title is one of the text
         value += TITLE_WEIGHT * _field(query.title, analysed_title, query.average_title_length)
     return value
 
@@ -81,7 +81,6 @@ def _field(weights: tuple[tuple[str, float], ...], analysed: str, average: float
     norm = K1 * (1 - B + B * length / average)
     total = 0.0
     for term, weight in weights:
-        frequency = padded.count(f" {term} ")
-        if frequency:
+        if frequency := padded.count(f" {term} "):
             total += weight * frequency * (K1 + 1) / (frequency + norm)
     return total

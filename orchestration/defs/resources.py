@@ -15,7 +15,7 @@ from knowledge.stack.process import ProcessId
 from knowledge.storage.postgres.database import Database
 from knowledge.storage.postgres.lease import release_owner
 
-PROCESS_TAG = "knowledge/process"
+PROCESS_TAG = ".dagster/knowledge-process"  # hidden in the UI by its prefix
 """Run tag: which process executes the run, so that a killed one can be told from a slow one."""
 
 
@@ -52,10 +52,16 @@ class KnowledgeHome(dg.ConfigurableResource[Any]):
             context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: this_process()})
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
-        with self._opened:
+        try:
             if self._runtime is not None and context.run:
                 release_owner(self._runtime.owner, context.run.run_id)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close what was opened; it opens again when it is needed again."""
         self._runtime = None
+        self._opened.close()
 
 
 def this_process() -> str:

@@ -15,6 +15,7 @@ from knowledge.runtime import Runtime
 from knowledge.storage.postgres.lease import Lease
 from orchestration.defs.resources import KnowledgeHome
 
+GROUP = "knowledge"  # one group, so that the lineage opens with every asset in sight
 OWNERS = ["team:knowledge"]
 TRANSIENT = (Unavailable, LeaseHeld)
 RETRIES = dg.RetryPolicy(
@@ -50,7 +51,7 @@ def collection_step(context: StepContext, home: KnowledgeHome) -> Iterator[Colle
     tenant_id, slug = split_partition_key(context.partition_key)
     try:
         runtime = home.runtime
-        with leased(runtime, tenant_id, slug, context.run.run_id) as lease:
+        with leased(runtime, tenant_id, slug, context.op_execution_context.run_id) as lease:
             yield CollectionStep(runtime, lease)
     except TRANSIENT as error:
         _note(home, tenant_id, slug, error.message)

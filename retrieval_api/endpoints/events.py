@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -15,10 +14,16 @@ from knowledge.publishing.announcing import receive_event
 from knowledge.retrieval.wire import time_to_wire
 from knowledge.storage.postgres import service as queries
 from knowledge.storage.postgres.database import Row
+from retrieval_api.bodies import read_json
 from retrieval_api.service import service_of
 from retrieval_api.wire import EventBody
 
 PAGE: Final = 500
+
+
+async def events(request: Request) -> Response:
+    """One route for both methods, so that a refused one names them all."""
+    return await (post_event if request.method == "POST" else list_events)(request)
 
 
 async def post_event(request: Request) -> Response:
@@ -26,7 +31,7 @@ async def post_event(request: Request) -> Response:
     service = service_of(request)
     caller = service.authenticate(request, ADMIN)
     await service.granted(caller, ADMIN)
-    event = EventBody.model_validate(json.loads(await request.body()))
+    event = EventBody.model_validate(await read_json(request))
     sequence = await asyncio.to_thread(
         receive_event,
         service.writer,

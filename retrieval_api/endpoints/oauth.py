@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 from urllib.parse import unquote
 
@@ -51,7 +50,7 @@ def _credentials(request: Request, client_id: object, secret: object) -> tuple[s
     if kind.lower() == "basic":
         try:
             name, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # not ASCII, not base64, or not UTF-8 inside
             return "", ""
         return unquote(name), unquote(password)
     return (

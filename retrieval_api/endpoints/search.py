@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import uuid
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -13,10 +15,12 @@ from knowledge.errors import Forbidden, InvalidInput, NotFound
 from knowledge.model.scope import READ
 from knowledge.retrieval.wire import answer_to_wire, time_to_wire
 from knowledge.storage.postgres import records
+from retrieval_api.bodies import read_json
 from retrieval_api.service import service_of
 from retrieval_api.wire import SearchBody
 
 DEADLINE_HEADER = "x-request-timeout-ms"
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
 async def search(request: Request) -> Response:
@@ -24,7 +28,7 @@ async def search(request: Request) -> Response:
     caller = service.authenticate(request, READ)
     limit_s = service.settings.retrieval.request_timeout_s
     asked_s = _deadline_s(request)
-    body = SearchBody.model_validate(json.loads(await request.body()))
+    body = SearchBody.model_validate(await read_json(request))
     wanted = body.to_request(timeout_s=asked_s)
     try:
         async with asyncio.timeout(min(limit_s, asked_s or limit_s)):
@@ -47,7 +51,7 @@ def _deadline_s(request: Request) -> float | None:
     value = request.headers.get(DEADLINE_HEADER)
     if value is None:
         return None
-    if not value.isdecimal() or not 1 <= int(value) <= 600_000:
+    if not value.isdecimal() or len(value) > 6 or not 1 <= int(value) <= 600_000:
         raise InvalidInput(f"{DEADLINE_HEADER} must be a number of milliseconds, 1 to 600000")
     return int(value) / 1000
 
@@ -84,28 +88,26 @@ async def read_query(request: Request) -> Response:
 
 
 async def read_citations(request: Request) -> Response:
-    """Stored citations by content hash, less those whose source may no longer be read."""
+    """Stored citations by content hash, less those that may no longer be read."""
     service = service_of(request)
     caller = service.authenticate(request, READ)
     granted = await service.granted(caller, READ)
-    row = await records.find_citations(
-        service.database,
-        caller.tenant_id,
-        request.path_params["citations_ref"],
-        service.principal_filter(caller),
+    citations_ref = request.path_params["citations_ref"]
+    row = _HASH.fullmatch(citations_ref) and await records.find_citations(
+        service.database, caller.tenant_id, citations_ref, service.principal_filter(caller)
     )
-    if row is None:
+    if not row:
         raise NotFound("there are no such citations")
     if row["project_id"] not in granted["projects"]:
         raise Forbidden("the client no longer has the project of these citations")
     acl = [f"user:{caller.client_id}", *(f"group:{group}" for group in granted["groups"])]
-    readable = await records.readable_sources(
-        service.database, caller.tenant_id, row["project_id"], acl
+    readable = await records.readable_chunks(
+        service.database, caller.tenant_id, row["project_id"], acl, row["citations"]
     )
-    kept = [c for c in row["citations"] if (c["collection"], c["sourceId"]) in readable]
+    kept = [citation for citation in row["citations"] if citation["chunkId"] in readable]
     return JSONResponse(
         {
-            "citationsRef": request.path_params["citations_ref"],
+            "citationsRef": citations_ref,
             "projectId": row["project_id"],
             "storedAt": time_to_wire(row["stored_at"]),
             "citations": kept,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,10 +17,10 @@ import uvicorn
 from knowledge.home import Home
 from knowledge.model.scope import READ
 from knowledge.runtime import Runtime
-from knowledge.settings import Settings
 from knowledge.stack.cache import cache_folder
 from knowledge.stack.process import wait_until
-from knowledge.stack.servers import current_addresses
+from knowledge.stack.servers import ServerAddresses
+from knowledge.stack.weaviate import weaviate_api_key
 from knowledge.storage.postgres import catalogue
 from knowledge.storage.weaviate.client import WeaviateAddress
 from retrieval_api.app import create_app
@@ -30,15 +31,13 @@ BASE = "/factory/knowledge"
 
 @contextmanager
 def serving(
-    home: Home, runtime: Runtime, *, settings: Settings | None = None, cache: Path | None = None
+    home: Home, runtime: Runtime, *, cache: Path | None = None, wait: bool = True
 ) -> Iterator[str]:
-    """The service over the running servers of ``home``; gives its URL once the index is asked."""
-    settings = settings or runtime.settings
-    addresses = current_addresses(home, settings)
-    assert addresses is not None
+    """The service over the servers of ``home``; gives its URL, with ``wait`` once it asks the index."""
+    addresses = _addresses(home)
     config = ServiceConfig(
         home=home,
-        settings=settings,
+        settings=runtime.settings,
         app_url=runtime.urls.app_url,
         weaviate=WeaviateAddress(
             addresses.weaviate_url, addresses.weaviate_grpc, addresses.weaviate_api_key
@@ -55,7 +54,7 @@ def serving(
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
         assert wait_until(lambda: server.started or not thread.is_alive(), 30)
-        assert wait_until(lambda: is_index_asked(url), 60)
+        assert not wait or wait_until(lambda: is_index_asked(url), 60)
         yield url
     finally:
         server.should_exit = True
@@ -64,9 +63,14 @@ def serving(
         assert not thread.is_alive()
 
 
+def _addresses(home: Home) -> ServerAddresses:
+    """The addresses of the servers, as they were when they last ran."""
+    shown = json.loads((home.run_dir / "servers.json").read_text())
+    return ServerAddresses(**{**shown, "weaviate_api_key": weaviate_api_key(home)})
+
+
 def is_index_asked(url: str) -> bool:
-    ready: dict[str, Any] = httpx.get(f"{url}/readyz", timeout=10).json()
-    return ready["index"] == "ok"
+    return bool(httpx.get(f"{url}/readyz", timeout=10).json()["index"] == "ok")
 
 
 @dataclass(frozen=True)

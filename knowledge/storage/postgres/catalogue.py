@@ -7,7 +7,7 @@ import re
 import secrets
 import uuid
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from psycopg import Connection
 
@@ -241,26 +241,41 @@ def set_source_acl(
     app: Database, collection: Collection, source_id: str, acl: tuple[str, ...] | None
 ) -> None:
     """Set who may read a source; acts on the next request, for pinned queries too."""
-    _update_source(app, collection, source_id, "acl = %s", None if acl is None else list(acl))
-
-
-def tombstone_source(app: Database, collection: Collection, source_id: str) -> None:
-    """Hide a source from every query at once. Its rows stay until they are erased."""
-    _update_source(app, collection, source_id, "deleted_at = coalesce(deleted_at, now())")
     with app.tenant(collection.tenant_id) as connection:
-        connection.execute(
-            "delete from published_paths where collection_id = %s and source_id = %s",
-            [collection.collection_id, source_id],
-        )
+        change_source_acl(connection, collection, source_id, acl)
 
 
-def _update_source(
-    app: Database, collection: Collection, source_id: str, change: str, *values: Any
+def change_source_acl(
+    connection: Connection[Row],
+    collection: Collection,
+    source_id: str,
+    acl: tuple[str, ...] | None,
 ) -> None:
-    with app.tenant(collection.tenant_id) as connection:
-        found = connection.execute(
-            f"update sources set {change} where collection_id = %s and source_id = %s",
-            [*values, collection.collection_id, source_id],
-        )
-        if not found.rowcount:
-            raise NotFound(f"collection {collection.slug} has no source {source_id}")
+    """`set_source_acl` as part of a transaction. Raises `NotFound`."""
+    found = connection.execute(
+        "update sources set acl = %s where collection_id = %s and source_id = %s",
+        [None if acl is None else list(acl), collection.collection_id, source_id],
+    )
+    _require_source(found.rowcount, collection, source_id)
+
+
+def tombstone_source(connection: Connection[Row], collection: Collection, source_id: str) -> None:
+    """Hide a source from every query at once. Its rows stay until they are erased.
+
+    Raises `NotFound`.
+    """
+    found = connection.execute(
+        "update sources set deleted_at = coalesce(deleted_at, now())"
+        " where collection_id = %s and source_id = %s",
+        [collection.collection_id, source_id],
+    )
+    _require_source(found.rowcount, collection, source_id)
+    connection.execute(
+        "delete from published_paths where collection_id = %s and source_id = %s",
+        [collection.collection_id, source_id],
+    )
+
+
+def _require_source(found: int, collection: Collection, source_id: str) -> None:
+    if not found:
+        raise NotFound(f"collection {collection.slug} has no source {source_id}")

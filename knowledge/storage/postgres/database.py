@@ -15,11 +15,13 @@ from psycopg import AsyncConnection, Connection
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from knowledge.errors import DatabaseUnavailable, NoTenant
+from knowledge.errors import DatabaseUnavailable, InvalidInput, NoTenant
 from knowledge.storage.postgres.migrations import HEAD, older, require_known
 
 Params = Sequence[Any] | Mapping[str, Any]
 Row = dict[str, Any]
+Transaction = Connection[Row]
+"""A connection inside `Database.tenant`: what is done with it happens together, or not at all."""
 
 SET_TENANT: Final = "select set_config('knowledge.tenant', %s, true)"
 _OPTIONS: Final = {
@@ -106,9 +108,11 @@ class AsyncDatabase:
         """
         if not tenant_id:
             raise NoTenant()
-        async with self._connection() as connection, connection.pipeline():
-            await connection.execute(SET_TENANT, [tenant_id])
-            cursors = [await connection.execute(query, params) for query, params in statements]
+        async with self._connection() as connection:
+            # Leaving the pipeline sends it off; fetching inside would cost a second round trip.
+            async with connection.pipeline():
+                await connection.execute(SET_TENANT, [tenant_id])
+                cursors = [await connection.execute(query, params) for query, params in statements]
             return [await cursor.fetchall() for cursor in cursors]
 
     async def execute(self, tenant_id: str, *statements: tuple[LiteralString, Params]) -> None:
@@ -135,8 +139,11 @@ class AsyncDatabase:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Driver errors that mean "no server" become `DatabaseUnavailable`."""
+    """Driver errors that mean "no server" become `DatabaseUnavailable`, refused values
+    (a NUL character, a number out of range) `InvalidInput`."""
     try:
         yield
     except (psycopg.OperationalError, PoolTimeout) as error:
         raise DatabaseUnavailable(f"PostgreSQL cannot be reached: {error}") from error
+    except (psycopg.DataError, UnicodeEncodeError) as error:
+        raise InvalidInput("PostgreSQL cannot store a value that was given") from error

@@ -63,13 +63,23 @@ def receive(
         ],
     ).fetchone()
     if row is None:
-        row = connection.execute(
-            "select sequence from inbox"
-            " where tenant_id = %s and event_source = %s and event_id = %s",
-            [collection.tenant_id, event_source, event_id],
-        ).fetchone()
-        assert row is not None
+        known = sequence_of(
+            connection, collection.tenant_id, event_source=event_source, event_id=event_id
+        )
+        assert known is not None
+        return known
     return int(row["sequence"])
+
+
+def sequence_of(
+    connection: Connection[Row], tenant_id: str, *, event_source: str, event_id: str
+) -> int | None:
+    """The sequence of an event that was received before; None for a new one."""
+    row = connection.execute(
+        "select sequence from inbox where tenant_id = %s and event_source = %s and event_id = %s",
+        [tenant_id, event_source, event_id],
+    ).fetchone()
+    return int(row["sequence"]) if row else None
 
 
 def pending(app: Database, collection: Collection) -> list[PendingEvent]:

@@ -30,9 +30,13 @@ _EVENT: Final = """
     values (%s, %s, %s, %s, %s, %s, %s) on conflict do nothing
 """
 _READABLE: Final = """
-    select c.slug, s.source_id from sources s join collections c using (collection_id)
-    where s.project_id = %(project)s and s.deleted_at is null
-      and (s.acl is null or s.acl && %(acl)s)
+    select distinct v.chunk_id
+    from collections c
+    join sources s using (collection_id)
+    join chunk_versions v using (collection_id, source_id)
+    where c.slug = any(%(collections)s) and v.chunk_id = any(%(chunks)s)
+      and s.project_id = %(project)s and s.deleted_at is null
+      and (s.acl is null or s.acl && %(acl)s) and (v.acl is null or v.acl && %(acl)s)
 """
 
 
@@ -89,9 +93,19 @@ async def find_citations(
     return rows[0] if rows else None
 
 
-async def readable_sources(
-    database: AsyncDatabase, tenant_id: str, project_id: str, acl: Sequence[str]
-) -> set[tuple[str, str]]:
-    """(collection slug, source id) of everything the ACL entries may read today."""
-    [rows] = await database.rows(tenant_id, (_READABLE, {"project": project_id, "acl": list(acl)}))
-    return {(row["slug"], row["source_id"]) for row in rows}
+async def readable_chunks(
+    database: AsyncDatabase,
+    tenant_id: str,
+    project_id: str,
+    acl: Sequence[str],
+    citations: Sequence[Mapping[str, Any]],
+) -> set[str]:
+    """Ids of the cited chunks that the ACL entries may still read, source and chunk allowing."""
+    values = {
+        "collections": sorted({citation["collection"] for citation in citations}),
+        "chunks": [uuid.UUID(citation["chunkId"]) for citation in citations],
+        "project": project_id,
+        "acl": list(acl),
+    }
+    [rows] = await database.rows(tenant_id, (_READABLE, values))
+    return {str(row["chunk_id"]) for row in rows}

@@ -1,16 +1,13 @@
-"""What a search reads from PostgreSQL: term statistics, the two SQL legs, candidates, texts."""
+"""What a search reads from PostgreSQL: the two SQL legs, candidates, texts."""
 
 from __future__ import annotations
 
 import uuid
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from knowledge.storage.backend import Hit, ScopeFilter
 from knowledge.storage.postgres.database import AsyncDatabase, Row
-from knowledge.text.bm25 import TermStatistics
 
 _SEARCH: Final = {
     "full_text": "select * from search_full_text(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)",
@@ -28,17 +25,7 @@ _CANDIDATES: Final = """
       and c.project_id = %(project)s and c.source_id = any(%(sources)s)
       and (c.acl is null or c.acl && %(acl)s)
 """
-_TEXTS: Final = """
-    select c.object_id, c.text, c.tags, c.metadata, v.source_version
-    from chunk_versions c
-    left join lateral (
-        select source_version from source_versions v
-        where v.collection_id = c.collection_id and v.source_id = c.source_id
-          and v.revision <= %(rev)s
-        order by v.revision desc limit 1
-    ) v on true
-    where c.object_id = any(%(ids)s) and c.collection_id = %(collection)s
-"""
+_TEXTS: Final = "select object_id, text, tags, metadata from chunk_versions where object_id = any(%s)"
 
 
 async def search_full_text(
@@ -113,100 +100,10 @@ async def candidates(
 
 
 async def texts(
-    database: AsyncDatabase,
-    tenant_id: str,
-    wanted: Sequence[tuple[uuid.UUID, int, Sequence[uuid.UUID]]],
+    database: AsyncDatabase, tenant_id: str, object_ids: Sequence[uuid.UUID]
 ) -> dict[uuid.UUID, Row]:
-    """Text, tags, metadata and source version of the admitted items, by object id.
-
-    ``wanted`` is (collection, revision, object ids); all are read in one round trip.
-    """
-    statements = [
-        (_TEXTS, {"ids": list(ids), "collection": collection_id, "rev": revision})
-        for collection_id, revision, ids in wanted
-    ]
-    if not statements:
+    """Text, tags and metadata of items that `candidates` admitted, by object id."""
+    if not object_ids:
         return {}
-    results = await database.rows(tenant_id, *statements)
-    return {row["object_id"]: row for rows in results for row in rows}
-
-
-@dataclass(slots=True)
-class _Frozen:
-    from_rev: int
-    documents: int
-    average_length: float
-    average_title_length: float
-    in_text: dict[str, int]
-    in_title: dict[str, int]
-
-
-class StatisticsCache:
-    """Frozen term statistics, read once: they never change for a revision.
-
-    Holds at most ``max_entries`` collections' statistics and ``max_terms`` terms of each.
-    """
-
-    def __init__(
-        self, database: AsyncDatabase, *, max_entries: int = 64, max_terms: int = 100_000
-    ) -> None:
-        self._database = database
-        self._entries: OrderedDict[tuple[uuid.UUID, int], _Frozen] = OrderedDict()
-        self._max_entries = max_entries
-        self._max_terms = max_terms
-
-    async def get(
-        self, tenant_id: str, collection_id: uuid.UUID, revision: int, terms: Sequence[str]
-    ) -> TermStatistics:
-        """Statistics valid at ``revision``, with the frequencies of at least ``terms``."""
-        key = (collection_id, revision)
-        frozen = self._entries.get(key)
-        if frozen is None:
-            frozen = await self._read(tenant_id, collection_id, revision)
-            self._entries[key] = frozen
-            while len(self._entries) > self._max_entries:
-                self._entries.popitem(last=False)
-        self._entries.move_to_end(key)
-        unknown = [term for term in dict.fromkeys(terms) if term not in frozen.in_text]
-        if unknown:
-            await self._learn(tenant_id, collection_id, frozen, unknown)
-        return TermStatistics(
-            frozen.documents,
-            frozen.average_length,
-            frozen.average_title_length,
-            frozen.in_text,
-            frozen.in_title,
-        )
-
-    async def _read(self, tenant_id: str, collection_id: uuid.UUID, revision: int) -> _Frozen:
-        query = (
-            "select from_rev, documents, average_length, average_title_length"
-            " from term_statistics where collection_id = %s and from_rev <= %s"
-            " order by from_rev desc limit 1"
-        )
-        [rows] = await self._database.rows(tenant_id, (query, [collection_id, revision]))
-        row = (
-            rows[0]
-            if rows
-            else dict.fromkeys(
-                ("from_rev", "documents", "average_length", "average_title_length"), 0
-            )
-        )
-        return _Frozen(**row, in_text={}, in_title={})
-
-    async def _learn(
-        self, tenant_id: str, collection_id: uuid.UUID, frozen: _Frozen, terms: list[str]
-    ) -> None:
-        query = (
-            "select term, documents, title_documents from term_frequencies"
-            " where collection_id = %s and from_rev = %s and term = any(%s)"
-        )
-        [rows] = await self._database.rows(
-            tenant_id, (query, [collection_id, frozen.from_rev, terms])
-        )
-        if len(frozen.in_text) > self._max_terms:
-            frozen.in_text, frozen.in_title = {}, {}
-        frozen.in_text.update(dict.fromkeys(terms, 0))
-        frozen.in_title.update(dict.fromkeys(terms, 0))
-        frozen.in_text.update({row["term"]: row["documents"] for row in rows})
-        frozen.in_title.update({row["term"]: row["title_documents"] for row in rows})
+    [rows] = await database.rows(tenant_id, (_TEXTS, [list(object_ids)]))
+    return {row["object_id"]: row for row in rows}

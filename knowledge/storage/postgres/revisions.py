@@ -191,6 +191,10 @@ def switch(
             ],
         )
         _emit_revision(connection, "IndexRevisionReady", row)
+    kinds = {row["kind"] for row in built}
+    if IndexKind.FULL_TEXT in kinds and IndexKind.VECTOR not in kinds:
+        # The collection gave up its profile: the old vectors must not answer beside newer words.
+        _retire_serving(connection, collection, IndexKind.VECTOR)
     _switch_generations(connection, collection, [row["generation_id"] for row in built])
     return built
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import weaviate
 from weaviate.classes.init import AdditionalConfig, Auth, Timeout
+from weaviate.config import GrpcConfig
 from weaviate.exceptions import (
     WeaviateBaseError,
     WeaviateConnectionError,
@@ -19,6 +21,11 @@ from weaviate.exceptions import (
 )
 
 from knowledge.errors import IndexUnavailable, InvalidConfiguration
+
+_RECONNECT: Final = (
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2000),  # by itself it waits up to 120 s for a server
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,8 @@ class WeaviateAddress:
             "grpc_secure": secure,
             "auth_credentials": Auth.api_key(self.api_key) if self.api_key else None,
             "additional_config": AdditionalConfig(
-                timeout=Timeout(init=10, query=timeout_s, insert=120)
+                timeout=Timeout(init=10, query=timeout_s, insert=120),
+                grpc_config=GrpcConfig(channel_options=list(_RECONNECT)),
             ),
             # The health check has a one-second time-out of its own that a busy server misses.
             "skip_init_checks": True,
@@ -63,6 +71,17 @@ def connect(address: WeaviateAddress) -> weaviate.WeaviateClient:
 def open_async(address: WeaviateAddress) -> weaviate.WeaviateAsyncClient:
     """An unconnected asynchronous client."""
     return weaviate.use_async_with_custom(**address.arguments(timeout_s=10))
+
+
+async def require_listening(address: WeaviateAddress, *, timeout_s: float = 0.2) -> None:
+    """Raise `IndexUnavailable` when nothing listens at the address of queries."""
+    host, _, port = address.grpc.rpartition(":")
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(host, int(port))
+    except (OSError, TimeoutError) as error:
+        raise IndexUnavailable(f"Weaviate cannot be reached at {address.grpc}") from error
+    writer.close()
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The Weaviate class of an embedding profile version, its properties, and its filters.
 
 A class is multi-tenant: one Weaviate tenant a generation. Every text property that filters is
-tokenised as one field, because word tokenisation would let ``acme`` match ``acme-eu``.
+tokenised as one field, because word tokenisation would let ``acme`` match ``acme-eu``, and is
+stored with its white space escaped, because even a field is trimmed: ``s1 `` would match ``s1``.
 """
 
 from __future__ import annotations
@@ -28,11 +29,17 @@ from knowledge.model.scope import EVERYONE
 from knowledge.storage.backend import ScopeFilter
 from knowledge.text.bm25 import K1, B
 
-SCHEMA_VERSION: Final = "1"
+SCHEMA_VERSION: Final = "2"
 """To be raised with any change of properties or filters: backends then prove them again."""
 
 MAX_REVISIONS_LISTED: Final = 500
 """A pin further back than this uses ranges instead of sets (slower, but of bounded size)."""
+
+_FIRST_DATE: Final = datetime(1678, 1, 1, tzinfo=UTC)
+_LAST_DATE: Final = datetime(2262, 1, 1, tzinfo=UTC)
+"""Weaviate counts nanoseconds in 64 bits: a later date wraps round and would match everything."""
+
+_TRIMMED: Final = re.compile(r"[\s\\]")
 
 _FIELDS: Final = (
     ("project", DataType.TEXT),
@@ -116,19 +123,27 @@ def properties(version: ChunkVersion) -> dict[str, Any]:
     values: dict[str, Any] = {
         "analysed": version.analysed,
         "project": version.project_id,
-        "source": version.source_id,
+        "source": exact(version.source_id),
         "acl": [EVERYONE] if chunk.acl is None else list(chunk.acl),
-        "path": chunk.path,
+        "path": exact(chunk.path),
         "kind": chunk.kind,
-        "tags": list(chunk.tags),
+        "tags": [exact(tag) for tag in chunk.tags],
         "from_rev": version.from_rev,
         "to_rev": version.to_rev,
     }
     if chunk.language:
-        values["language"] = chunk.language
+        values["language"] = exact(chunk.language)
     if chunk.updated_at:
-        values["updated_at"] = _utc(chunk.updated_at)
+        values["updated_at"] = _date(chunk.updated_at)
     return values
+
+
+def exact(value: str) -> str:
+    """The value as it is stored and looked for: equal, or a prefix, just when the values are.
+
+    Each character has a code of its own and none begins another's.
+    """
+    return _TRIMMED.sub(lambda found: f"\\{ord(found[0]):x};", value)
 
 
 def scope_filter(scope: ScopeFilter) -> Any:
@@ -138,23 +153,24 @@ def scope_filter(scope: ScopeFilter) -> Any:
     by = Filter.by_property
     clauses = [
         by("project").equal(scope.project_id),
-        by("source").contains_any(list(scope.sources)),
+        by("source").contains_any([exact(source) for source in scope.sources]),
         by("acl").contains_any([EVERYONE, *scope.acl]),
         *_visibility(scope),
     ]
     if scope.path_prefix:
+        prefix = exact(scope.path_prefix)
         clauses += [
-            by("path").greater_or_equal(scope.path_prefix),
-            by("path").less_than(scope.path_prefix + "\U0010ffff"),
+            by("path").greater_or_equal(prefix),
+            by("path").less_than(prefix + "\U0010ffff"),
         ]
     if scope.kind:
         clauses.append(by("kind").equal(scope.kind))
     if scope.language:
-        clauses.append(by("language").equal(scope.language))
+        clauses.append(by("language").equal(exact(scope.language)))
     if scope.tags:
-        clauses.append(by("tags").contains_all(list(scope.tags)))
+        clauses.append(by("tags").contains_all([exact(tag) for tag in scope.tags]))
     if scope.updated_after:
-        clauses.append(by("updated_at").greater_or_equal(_utc(scope.updated_after)))
+        clauses.append(by("updated_at").greater_or_equal(_date(scope.updated_after)))
     return Filter.all_of(clauses)
 
 
@@ -170,5 +186,8 @@ def _visibility(scope: ScopeFilter) -> list[Any]:
     return [by("to_rev").contains_any([OPEN, *later]), by("from_rev").contains_none(list(later))]
 
 
-def _utc(value: datetime) -> datetime:
-    return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+def _date(value: datetime) -> datetime:
+    """In UTC, and moved to the first or last date that Weaviate can compare."""
+    if not value.tzinfo:
+        value = value.replace(tzinfo=UTC)
+    return min(max(value, _FIRST_DATE), _LAST_DATE).astimezone(UTC)

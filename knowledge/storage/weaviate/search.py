@@ -1,19 +1,32 @@
-"""The hybrid index in Weaviate, queried: each leg a query of its own, scoped by the filter."""
+"""The hybrid index in Weaviate, queried: each leg a query of its own, scoped by the filter.
+
+Replies are read as the client receives them: decoding every vector into a list of Python floats,
+as its public query objects do, costs more than the query itself. That reaches into two
+attributes of the pinned client (`_query` builds the request, `_connection` sends it).
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import weaviate
 from weaviate.classes.query import Filter, MetadataQuery
+from weaviate.collections.classes.grpc import _MetadataQuery
 
 from knowledge.model.revision import Generation
 from knowledge.storage.backend import Hit, ScopeFilter, Vector
 from knowledge.storage.weaviate.client import WeaviateAddress, open_async, translated
 from knowledge.storage.weaviate.schema import scope_filter
+
+_DISTANCE: Final = _MetadataQuery.from_public(MetadataQuery(distance=True), False)
+_SCORE: Final = {
+    with_vectors: _MetadataQuery.from_public(MetadataQuery(score=True), with_vectors)
+    for with_vectors in (True, False)
+}
+_VECTOR: Final = _MetadataQuery.from_public(None, True)
 
 
 class WeaviateSearch:
@@ -30,25 +43,19 @@ class WeaviateSearch:
             await self._client.close()
             self._client = None
 
-    async def is_ready(self) -> bool:
-        client = await self._connected()
-        return await client.is_ready()
-
     async def near_vector(
         self, generation: Generation, vector: Vector, scope: ScopeFilter, limit: int
     ) -> list[Hit]:
-        if not scope.sources:
-            return []
-        with translated():
-            query = await self._query(generation)
-            found = await query.near_vector(
-                near_vector=vector.tolist(),
-                filters=scope_filter(scope),
-                limit=limit,
-                return_metadata=MetadataQuery(distance=True),
-                return_properties=[],
-            )
-        return [Hit(item.uuid, 1.0 - item.metadata.distance) for item in found.objects]
+        found = await self._search(
+            generation,
+            scope,
+            "near_vector",
+            near_vector=vector.tolist(),
+            limit=limit,
+            return_metadata=_DISTANCE,
+            return_properties=[],
+        )
+        return [Hit(_id(item), 1.0 - item.distance) for item in found]
 
     async def bm25(
         self,
@@ -59,44 +66,57 @@ class WeaviateSearch:
         *,
         with_vectors: bool,
     ) -> list[Hit]:
-        if not scope.sources or not terms:
+        if not terms:
             return []
-        with translated():
-            query = await self._query(generation)
-            found = await query.bm25(
-                query=" ".join(terms),
-                query_properties=["analysed"],
-                filters=scope_filter(scope),
-                limit=limit,
-                return_metadata=MetadataQuery(score=True),
-                return_properties=[],
-                include_vector=with_vectors,
-            )
-        return [Hit(item.uuid, item.metadata.score or 0.0, _vector(item)) for item in found.objects]
+        found = await self._search(
+            generation,
+            scope,
+            "bm25",
+            query=" ".join(terms),
+            properties=["analysed"],
+            limit=limit,
+            return_metadata=_SCORE[with_vectors],
+            return_properties=[],
+        )
+        return [Hit(_id(item), item.score, _vector(item)) for item in found]
 
     async def vectors(
         self, generation: Generation, object_ids: Sequence[uuid.UUID], scope: ScopeFilter
     ) -> dict[uuid.UUID, Vector]:
-        if not scope.sources or not object_ids:
+        if not object_ids:
             return {}
-        with translated():
-            query = await self._query(generation)
-            found = await query.fetch_objects(
-                filters=Filter.by_id().contains_any(list(object_ids)) & scope_filter(scope),
-                limit=len(object_ids),
-                return_properties=[],
-                include_vector=True,
-            )
-        vectors = {item.uuid: _vector(item) for item in found.objects}
+        found = await self._search(
+            generation,
+            scope,
+            "get",
+            only=Filter.by_id().contains_any(list(object_ids)),
+            limit=len(object_ids),
+            return_metadata=_VECTOR,
+            return_properties=[],
+        )
+        vectors = {_id(item): _vector(item) for item in found}
         return {key: value for key, value in vectors.items() if value is not None}
 
-    async def _query(self, generation: Generation) -> Any:
-        client = await self._connected()
-        return (
-            client.collections.use(generation.class_name)
-            .with_tenant(generation.backend_tenant)
-            .query
-        )
+    async def _search(
+        self,
+        generation: Generation,
+        scope: ScopeFilter,
+        method: str,
+        *,
+        only: Any = None,
+        **arguments: Any,
+    ) -> list[Any]:
+        """The metadata of each found object, best first; no readable source finds nothing."""
+        if not scope.sources:
+            return []
+        filters = scope_filter(scope) if only is None else only & scope_filter(scope)
+        with translated():
+            client = await self._connected()
+            collection = client.collections.use(generation.class_name)
+            query: Any = collection.with_tenant(generation.backend_tenant).query
+            request = getattr(query._query, method)(filters=filters, **arguments)
+            reply = await query._connection.grpc_search(request)
+        return [result.metadata for result in reply.results]
 
     async def _connected(self) -> weaviate.WeaviateAsyncClient:
         if self._client is None:
@@ -107,6 +127,12 @@ class WeaviateSearch:
         return self._client
 
 
+def _id(item: Any) -> uuid.UUID:
+    return uuid.UUID(bytes=item.id_as_bytes)
+
+
 def _vector(item: Any) -> Vector | None:
-    value = item.vector.get("default") if item.vector else None
-    return None if not value else np.asarray(value, dtype=np.float32)
+    """The object's one vector, as little-endian float32 on the wire."""
+    for vector in item.vectors:
+        return np.frombuffer(vector.vector_bytes, dtype="<f4")
+    return None

@@ -10,11 +10,11 @@ from orchestration.defs.metadata import Metadata, sample_table, without_nothing
 from orchestration.defs.partitions import collections
 from orchestration.defs.resources import KnowledgeHome
 from orchestration.defs.snapshots.assets import chunk_snapshot
-from orchestration.defs.steps import OWNERS, RETRIES, CollectionStep, collection_step
+from orchestration.defs.steps import GROUP, OWNERS, RETRIES, CollectionStep, collection_step
 
 
 @dg.asset(
-    group_name="indexes",
+    group_name=GROUP,
     deps=[chunk_snapshot],
     partitions_def=collections,
     retry_policy=RETRIES,
@@ -50,7 +50,7 @@ def embeddings(
 
 
 @dg.asset(
-    group_name="indexes",
+    group_name=GROUP,
     deps=[embeddings],
     partitions_def=collections,
     retry_policy=RETRIES,
@@ -74,7 +74,7 @@ def hybrid_index(
 
 
 @dg.asset(
-    group_name="indexes",
+    group_name=GROUP,
     deps=[chunk_snapshot],
     partitions_def=collections,
     retry_policy=RETRIES,
@@ -95,7 +95,7 @@ def metadata_index(
 
 
 @dg.asset(
-    group_name="serving",
+    group_name=GROUP,
     deps=[hybrid_index, metadata_index],
     partitions_def=collections,
     retry_policy=RETRIES,

@@ -10,11 +10,11 @@ from orchestration.defs.metadata import sample_table, without_nothing
 from orchestration.defs.partitions import collections
 from orchestration.defs.resources import KnowledgeHome
 from orchestration.defs.snapshots.checks import SnapshotChecks, snapshot_check_specs
-from orchestration.defs.steps import OWNERS, RETRIES, collection_step
+from orchestration.defs.steps import GROUP, OWNERS, RETRIES, collection_step
 
 
 @dg.asset(
-    group_name="snapshots",
+    group_name=GROUP,
     partitions_def=collections,
     check_specs=snapshot_check_specs(),
     retry_policy=RETRIES,

@@ -75,7 +75,6 @@ def _requests(
             run_key=run_key,
             partition_key=item.partition,
             tags={
-                "knowledge/tenant": item.tenant_id,
                 "knowledge/sequence": str(item.last_sequence),
                 "knowledge/attempt": str(item.attempt + 1),
             },

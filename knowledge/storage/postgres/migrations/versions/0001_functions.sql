@@ -104,10 +104,40 @@ create function freeze_statistics(p_collection uuid, p_rev integer) returns inte
         return v_count;
     end $$;
 
--- Grants, projects, groups, readable sources and served revisions of one request: one round trip.
+-- Frozen term statistics of a collection at a revision, with the frequencies of these terms:
+-- {"documents", "averageLength", "averageTitleLength", "terms": {term: [in text, in titles]}}.
+create function statistics_at(p_collection uuid, p_rev integer, p_terms text[]) returns jsonb
+    language sql stable set search_path = knowledge, pg_temp
+    as $$
+    select jsonb_build_object(
+        'documents', s.documents, 'averageLength', s.average_length,
+        'averageTitleLength', s.average_title_length,
+        'terms', (
+            select coalesce(jsonb_object_agg(f.term, jsonb_build_array(f.documents, f.title_documents)), '{}')
+            from term_frequencies f
+            where f.collection_id = s.collection_id and f.from_rev = s.from_rev and f.term = any(p_terms)))
+    from term_statistics s
+    where s.collection_id = p_collection and s.from_rev <= p_rev
+    order by s.from_rev desc limit 1
+    $$;
+
+-- The version of every source that a revision holds: {source: version}.
+create function source_versions_at(p_collection uuid, p_rev integer) returns jsonb
+    language sql stable set search_path = knowledge, pg_temp
+    as $$
+    select coalesce(jsonb_object_agg(v.source_id, v.source_version), '{}') from (
+        select distinct on (source_id) source_id, source_version from source_versions
+        where collection_id = p_collection and revision <= p_rev
+        order by source_id, revision desc
+    ) v
+    $$;
+
+-- Grants, projects, groups, readable sources, served revisions, and what ranking and citing need
+-- of them (term statistics, source versions), for one request: one round trip.
 -- Null when the client is unknown or revoked in the current tenant. A collection is listed when it
 -- belongs to the project or holds a source of it.
-create function plan_request(p_client text, p_project text, p_collections text[]) returns jsonb
+create function plan_request(p_client text, p_project text, p_collections text[], p_terms text[])
+    returns jsonb
     language sql stable set search_path = knowledge, pg_temp
     as $$
     select jsonb_build_object(
@@ -116,6 +146,8 @@ create function plan_request(p_client text, p_project text, p_collections text[]
         'scopes', to_jsonb(c.scopes),
         'collections', coalesce((
             select jsonb_agg(jsonb_build_object(
+                'statistics', statistics_at(col.collection_id, words.revision, p_terms),
+                'versions', source_versions_at(col.collection_id, words.revision),
                 'collectionId', col.collection_id, 'slug', col.slug, 'headRev', col.head_rev,
                 'profile', col.embedding_profile,
                 'sources', (
@@ -134,6 +166,8 @@ create function plan_request(p_client text, p_project text, p_collections text[]
                     where r.collection_id = col.collection_id and r.state in ('Ready', 'Rebuilding', 'Degraded'))
                 ) order by col.slug)
             from collections col
+            left join index_revisions words on words.collection_id = col.collection_id
+                 and words.kind = 'full_text' and words.state in ('Ready', 'Rebuilding', 'Degraded')
             where (p_collections is null or col.slug = any(p_collections) or col.collection_id::text = any(p_collections))
               and (col.project_id = p_project or exists (
                     select from sources s where s.collection_id = col.collection_id and s.project_id = p_project))
