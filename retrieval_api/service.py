@@ -15,7 +15,13 @@ from typing import Any, Final
 
 from starlette.requests import Request
 
-from knowledge.errors import Forbidden, ScopeContractBroken, Unauthenticated, Unavailable
+from knowledge.errors import (
+    Forbidden,
+    KnowledgeError,
+    ScopeContractBroken,
+    Unauthenticated,
+    Unavailable,
+)
 from knowledge.home import Home
 from knowledge.model.scope import ADMIN
 from knowledge.profiles.registry import Profiles
@@ -161,6 +167,8 @@ async def _repeat(interval_s: float, step: Callable[[], Coroutine[Any, Any, None
             await step()
         except Unavailable as error:
             logger.info("waiting for a server", extra={"reason": error.message})
+        except Exception:  # the task's outermost handler: one bad step must not end the others
+            logger.exception("a background step failed")
         await asyncio.sleep(interval_s)
 
 
@@ -214,8 +222,12 @@ async def _prove(service: Service) -> None:
             logger.critical("stopping: the scope contract failed: %s", error.message)
             os.kill(os.getpid(), signal.SIGTERM)
             return
-        except Unavailable as error:
+        except KnowledgeError as error:
             service.index.reason = error.message
+            await asyncio.sleep(RECONNECT_INTERVAL_S)
+        except Exception:  # the task's outermost handler: it must try again, whatever it was
+            service.index.reason = "proving the scope filters failed: see the log"
+            logger.exception("proving the scope filters failed")
             await asyncio.sleep(RECONNECT_INTERVAL_S)
         finally:
             await asyncio.to_thread(index.close)

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
-from knowledge.errors import DatabaseUnavailable
+from knowledge.errors import DatabaseUnavailable, InvalidInput
 from knowledge.model.event import OutboundEvent
 from knowledge.retrieval.answer import Answer
 from knowledge.retrieval.request import SearchRequest
@@ -57,6 +57,8 @@ class Recorder:
             try:
                 for tenant_id, records in by_tenant.items():
                     await self._database.execute(tenant_id, *record_statements(records))
+            except InvalidInput:
+                logger.exception("records were refused", extra={"lost": len(batch)})
             except DatabaseUnavailable:
                 logger.warning("records wait for the database", extra={"waiting": len(batch)})
                 for item in batch:
@@ -86,6 +88,7 @@ def describe(request: SearchRequest, answer: Answer) -> dict[str, Any]:
             "resultCount": len(citations),
             "latencyMs": round(answer.latency_ms),
         },
+        event_id=answer.query_id,  # described again after a failure, it is still one event
     )
     return {
         "query_id": answer.query_id,

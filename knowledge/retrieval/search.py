@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from knowledge.errors import IndexUnavailable, InvalidInput
+from knowledge.errors import IndexUnavailable, InvalidInput, ModelUnavailable
 from knowledge.model.revision import IndexKind
 from knowledge.profiles.registry import Profiles
 from knowledge.retrieval.answer import THINNER, Answer, LegReport, LegState
@@ -150,7 +150,10 @@ class Searcher:
         )
 
     async def _embed_query(self, profile: str, text: str) -> Vector:
-        return await asyncio.to_thread(lambda: self._profiles.get(profile).embed_query(text))
+        try:
+            return await asyncio.to_thread(lambda: self._profiles.get(profile).embed_query(text))
+        except OSError as error:
+            raise ModelUnavailable(f"profile {profile} cannot be loaded: {error}") from error
 
     async def _search_target(self, query: _Query, target: Target) -> _Searched:
         statistics = target.statistics

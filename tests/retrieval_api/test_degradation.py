@@ -147,7 +147,7 @@ def test_without_postgres_there_is_no_answer_until_it_is_back(site: Site) -> Non
         assert httpx.get(f"{site.reader.url}/healthz").status_code == 200
     finally:
         ensure_servers(site.home, load_settings(site.home, {}))
-    assert wait_until(lambda: site.reader.try_search("lease").status_code == 200, 20)
+    assert wait_until(lambda: site.reader.try_search("lease").status_code == 200, 10)
     assert wait_until(lambda: _is_whole(site), 20)
 
 

@@ -88,7 +88,8 @@ class AsyncDatabase:
             min_size=1,
             max_size=max_size,
             open=False,
-            timeout=2,
+            timeout=1,  # half a request's deadline: the caller is told what is missing
+            reconnect_timeout=5,  # then begin anew: the back-off would grow with the outage
         )
 
     async def open(self) -> None:

@@ -10,8 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import weaviate
-from weaviate.classes.init import AdditionalConfig, Auth, Timeout
-from weaviate.config import GrpcConfig
+from weaviate.classes.init import AdditionalConfig, Auth, GrpcConfig, Timeout
 from weaviate.exceptions import (
     WeaviateBaseError,
     WeaviateConnectionError,

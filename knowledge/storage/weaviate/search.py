@@ -7,8 +7,9 @@ attributes of the pinned client (`_query` builds the request, `_connection` send
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,12 @@ from weaviate.collections.classes.grpc import _MetadataQuery
 
 from knowledge.model.revision import Generation
 from knowledge.storage.backend import Hit, ScopeFilter, Vector
-from knowledge.storage.weaviate.client import WeaviateAddress, open_async, translated
+from knowledge.storage.weaviate.client import (
+    WeaviateAddress,
+    open_async,
+    require_listening,
+    translated,
+)
 from knowledge.storage.weaviate.schema import scope_filter
 
 _DISTANCE: Final = _MetadataQuery.from_public(MetadataQuery(distance=True), False)
@@ -26,6 +32,9 @@ _SCORE: Final = {
     with_vectors: _MetadataQuery.from_public(MetadataQuery(score=True), with_vectors)
     for with_vectors in (True, False)
 }
+PATIENCE_S: Final = 0.1
+"""A query that takes longer makes us look whether the server still listens."""
+
 _VECTOR: Final = _MetadataQuery.from_public(None, True)
 
 
@@ -115,8 +124,19 @@ class WeaviateSearch:
             collection = client.collections.use(generation.class_name)
             query: Any = collection.with_tenant(generation.backend_tenant).query
             request = getattr(query._query, method)(filters=filters, **arguments)
-            reply = await query._connection.grpc_search(request)
+            reply = await self._reply(query._connection.grpc_search(request))
         return [result.metadata for result in reply.results]
+
+    async def _reply(self, sent: Coroutine[Any, Any, Any]) -> Any:
+        """The reply, unless the server is gone: the client would go on trying for 30 s."""
+        task = asyncio.ensure_future(sent)
+        try:
+            done, _ = await asyncio.wait([task], timeout=PATIENCE_S)
+            if not done:
+                await require_listening(self._address)
+            return await task
+        finally:
+            task.cancel()
 
     async def _connected(self) -> weaviate.WeaviateAsyncClient:
         if self._client is None:
