@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 
 from knowledge.home import Home
 from knowledge.model.scope import READ
@@ -22,9 +21,6 @@ from knowledge.stack.process import wait_until
 from knowledge.stack.servers import ServerAddresses
 from knowledge.stack.weaviate import weaviate_api_key
 from knowledge.storage.postgres import catalogue
-from knowledge.storage.weaviate.client import WeaviateAddress
-from retrieval_api.app import create_app
-from retrieval_api.service import ServiceConfig
 
 BASE = "/factory/knowledge"
 
@@ -35,38 +31,49 @@ def serving(
 ) -> Iterator[str]:
     """The service over the servers of ``home``; gives its URL, with ``wait`` once it asks the index."""
     addresses = _addresses(home)
-    config = ServiceConfig(
-        home=home,
-        settings=runtime.settings,
-        app_url=runtime.urls.app_url,
-        weaviate=WeaviateAddress(
-            addresses.weaviate_url, addresses.weaviate_grpc, addresses.weaviate_api_key
-        ),
-        cache_dir=cache or cache_folder(),
-    )
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(config), log_level="critical", access_log=False)
-    )
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    try:
-        assert wait_until(lambda: server.started or not thread.is_alive(), 30)
-        assert not wait or wait_until(lambda: is_index_asked(url), 60)
-        yield url
-    finally:
-        server.should_exit = True
-        thread.join(30)
-        listener.close()
-        assert not thread.is_alive()
+    config = {
+        "home": str(home.root),
+        "app_url": runtime.urls.app_url,
+        "weaviate": [addresses.weaviate_url, addresses.weaviate_grpc, addresses.weaviate_api_key],
+        "cache": str(cache or cache_folder()),
+    }
+    log = home.logs_dir / "api-of-tests.log"
+    with (
+        log.open("ab") as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.retrieval_api.service_process"],
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(config) + "\n")
+        process.stdin.flush()
+        url = f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        try:
+            assert wait_until(lambda: is_answering(url), 30), log.read_text()[-3000:]
+            assert not wait or wait_until(lambda: is_index_asked(url), 60), log.read_text()[-3000:]
+            yield url
+        finally:
+            process.stdin.close()
+            assert process.wait(30) == 0
 
 
 def _addresses(home: Home) -> ServerAddresses:
     """The addresses of the servers, as they were when they last ran."""
     shown = json.loads((home.run_dir / "servers.json").read_text())
     return ServerAddresses(**{**shown, "weaviate_api_key": weaviate_api_key(home)})
+
+
+def is_answering(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/healthz", timeout=5).status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False
 
 
 def is_index_asked(url: str) -> bool:

@@ -1,0 +1,182 @@
+"""A backend that does not filter, or filters after top-k, is found out and not enabled."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from weaviate.classes.query import Filter
+
+from knowledge.errors import NoTenant, ScopeContractBroken
+from knowledge.model.chunk import ChunkVersion
+from knowledge.model.revision import Generation
+from knowledge.storage import contract
+from knowledge.storage.backend import Hit, HybridSearch, ScopeFilter, Vector
+from knowledge.storage.contract import admits, prove_scope
+from knowledge.storage.weaviate import schema, search
+from tests.storage.conftest import Backend
+
+
+async def _prove(
+    backend: Backend, wrap: Callable[[HybridSearch], Any] = lambda inner: inner
+) -> None:
+    async with backend.search() as opened:
+        await prove_scope(backend.index, wrap(opened))
+
+
+def test_the_backend_keeps_the_contract_and_leaves_nothing_behind(backend: Backend) -> None:
+    asyncio.run(_prove(backend))
+    for tenant in ("contract-a", "contract-b"):
+        assert backend.index.count is not None
+        backend.index.drop_generation(contract._generation(backend.index, tenant))
+
+
+class PostFiltering:
+    """Ranks the nearest of everything, and drops afterwards what the scope does not admit."""
+
+    name = "post-filtering"
+
+    def __init__(self, inner: HybridSearch, versions: dict[uuid.UUID, ChunkVersion]) -> None:
+        self.inner = inner
+        self.versions = versions
+
+    def _wide(self, scope: ScopeFilter) -> list[ScopeFilter]:
+        seen = {(v.project_id, v.source_id) for v in self.versions.values()}
+        acl = ("group:a", "group:b")
+        return [
+            replace(scope, project_id=p, sources=(s,), acl=acl, path_prefix=None, tags=())
+            for p, s in sorted(seen)
+        ]
+
+    async def _dropped(
+        self, scope: ScopeFilter, ask: Callable[[ScopeFilter], Any], limit: int
+    ) -> list[Hit]:
+        found = [hit for wide in self._wide(scope) for hit in await ask(wide)]
+        best = sorted(found, key=lambda hit: (-hit.score, hit.object_id))[:limit]
+        return [hit for hit in best if admits(scope, self.versions[hit.object_id])]
+
+    async def near_vector(
+        self, generation: Generation, vector: Vector, scope: ScopeFilter, limit: int
+    ) -> list[Hit]:
+        return await self._dropped(
+            scope, lambda wide: self.inner.near_vector(generation, vector, wide, limit), limit
+        )
+
+    async def bm25(
+        self,
+        generation: Generation,
+        terms: Sequence[str],
+        scope: ScopeFilter,
+        limit: int,
+        *,
+        with_vectors: bool,
+    ) -> list[Hit]:
+        return await self._dropped(
+            scope,
+            lambda wide: self.inner.bm25(generation, terms, wide, limit, with_vectors=with_vectors),
+            limit,
+        )
+
+    async def vectors(
+        self, generation: Generation, object_ids: Sequence[uuid.UUID], scope: ScopeFilter
+    ) -> dict[uuid.UUID, Vector]:
+        return await self.inner.vectors(generation, object_ids, scope)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+def test_a_backend_that_filters_after_top_k_is_not_enabled(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = contract._versions()
+    monkeypatch.setattr(contract, "_versions", lambda: versions)
+    by_id = {version.object_id: version for version in versions}
+    with pytest.raises(ScopeContractBroken, match="does not filter before top-k"):
+        asyncio.run(_prove(backend, lambda inner: PostFiltering(inner, by_id)))
+
+
+CLAUSES = (
+    "project", "source", "acl", "acl-everyone", "from_rev", "to_rev", "path", "path-end",
+    "kind", "language", "tags", "tags-any", "updated_at", "range-from_rev", "range-to_rev",
+)  # fmt: skip
+
+
+def _without(clause: str) -> Callable[[ScopeFilter], Any]:
+    """The filter of the backend with one clause forgotten, or one of it weakened."""
+    name, _, weakened = clause.partition("-")
+    if name == "range":
+        name = weakened
+
+    def faulty(scope: ScopeFilter) -> Any:
+        whole = schema.scope_filter(scope)
+        kept = []
+        for part in whole.filters:
+            if part.target != name:
+                kept.append(part)
+            elif weakened == "everyone" or (weakened == "end" and "Less" not in str(part.operator)):
+                kept.append(
+                    Filter.by_property("acl").contains_none(["group:b"])
+                    if weakened == "everyone"
+                    else part
+                )
+            elif weakened == "any":
+                kept.append(Filter.by_property("tags").contains_any(list(part.value)))
+        return Filter.all_of(kept)
+
+    return faulty
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_a_filter_that_forgets_one_clause_is_found_out(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, clause: str
+) -> None:
+    if backend.index.name != "weaviate":
+        pytest.skip("the faults are put into Weaviate's filter")
+    monkeypatch.setattr(search, "scope_filter", _without(clause))
+    with pytest.raises(ScopeContractBroken):
+        asyncio.run(_prove(backend))
+
+
+def test_a_backend_that_asks_another_generation_is_found_out(backend: Backend) -> None:
+    """Tenants are kept apart by the generation: one that is ignored shows another's items."""
+
+    class Mixed(PostFiltering):
+        async def near_vector(
+            self, generation: Generation, vector: Vector, scope: ScopeFilter, limit: int
+        ) -> list[Hit]:
+            self.seen = getattr(self, "seen", generation)
+            return await self.inner.near_vector(self.seen, vector, scope, limit)
+
+        async def bm25(
+            self,
+            generation: Generation,
+            terms: Sequence[str],
+            scope: ScopeFilter,
+            limit: int,
+            *,
+            with_vectors: bool,
+        ) -> list[Hit]:
+            return await self.inner.bm25(self.seen, terms, scope, limit, with_vectors=with_vectors)
+
+    with pytest.raises(ScopeContractBroken):
+        asyncio.run(_prove(backend, lambda inner: Mixed(inner, {})))
+
+
+def test_a_query_without_a_tenant_is_never_sent(backend: Backend) -> None:
+    async def ask() -> None:
+        scope = ScopeFilter("", "p1", ("s1",), (), 1, 1)
+        generation = contract._generation(backend.index, "contract-a")
+        async with backend.search() as opened:
+            with pytest.raises(NoTenant):
+                await opened.near_vector(generation, contract._vectors(1)[0], scope, 1)
+            with pytest.raises(NoTenant):
+                await opened.bm25(generation, ["x"], scope, 1, with_vectors=False)
+            with pytest.raises(NoTenant):
+                await opened.vectors(generation, [uuid.uuid4()], scope)
+
+    asyncio.run(ask())
