@@ -20,7 +20,7 @@ from knowledge.errors import KnowledgeError
 from knowledge.home import Home
 from knowledge.model.identity import split_partition_key
 from knowledge.runtime import open_runtime
-from knowledge.stack.dagster_instance import instance_database_url, write_instance_config
+from knowledge.stack.dagster_instance import DATABASE_VARIABLE, write_instance_config
 from orchestration.definitions import defs
 from orchestration.defs.jobs import publish
 from orchestration.defs.partitions import collections
@@ -55,8 +55,8 @@ def run_publish(home: Home, partition: str, *, quiet: bool = True) -> str:
     tenant_id, slug = split_partition_key(partition)
     with open_runtime(home) as runtime:
         partition = runtime.collection(tenant_id, slug).partition
-        if instance_database_url(home) != runtime.urls.dagster_url:
-            write_instance_config(home, runtime.urls.dagster_url)
+        os.environ[DATABASE_VARIABLE] = runtime.urls.dagster_url
+        write_instance_config(home)
         with dg.DagsterInstance.from_config(str(home.dagster_dir)) as instance:
             instance.add_dynamic_partitions(str(collections.name), [partition])
             result = defs.resolve_job_def(publish.name).execute_in_process(

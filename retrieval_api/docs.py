@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-import swagger_ui_bundle
+import swagger_ui
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -32,7 +32,7 @@ _PAGE: Final = """<!doctype html>
 <meta charset="utf-8">
 <title>Knowledge retrieval API</title>
 <link rel="stylesheet" href="docs/static/swagger-ui.css">
-<link rel="icon" href="docs/static/favicon-32x32.png">
+<link rel="icon" href="data:,">
 </head>
 <body>
 <div id="swagger-ui"></div>
@@ -48,8 +48,7 @@ SwaggerUIBundle({url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true,
 
 def swagger_files() -> Path:
     """The folder of the packaged Swagger UI."""
-    vendor = Path(swagger_ui_bundle.__file__).parent / "vendor"
-    return sorted(vendor.iterdir())[-1]
+    return Path(swagger_ui.__file__).parent / "static"
 
 
 async def swagger_page(_request: Request) -> Response:
@@ -77,6 +76,13 @@ def openapi() -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{"oauth2": [READ]}],
+        "tags": [
+            {"name": "Access", "description": "Tokens for clients."},
+            {"name": "Search", "description": "Questions, and the records of questions."},
+            {"name": "Collections", "description": "What can be searched, and how it stands."},
+            {"name": "Events", "description": "CloudEvents in and out (admin scope)."},
+            {"name": "Operation", "description": "Health and metrics."},
+        ],
         "paths": _paths(),
         "components": {
             "schemas": {
@@ -108,6 +114,7 @@ def _paths() -> dict[str, Any]:
     return {
         f"{base}/search": {
             "post": _operation(
+                "Search",
                 "search",
                 "Scoped hybrid search",
                 "Vector, full-text and metadata legs under the caller's scope, fused, reranked"
@@ -119,6 +126,7 @@ def _paths() -> dict[str, Any]:
         },
         f"{base}/queries/{{queryId}}": {
             "get": _operation(
+                "Search",
                 "readQuery",
                 "The record of a search",
                 "Your own; with the admin scope any of the tenant. Written within 200 ms.",
@@ -128,6 +136,7 @@ def _paths() -> dict[str, Any]:
         },
         f"{base}/citations/{{citationsRef}}": {
             "get": _operation(
+                "Search",
                 "readCitations",
                 "Stored citations by content hash",
                 "Citations of sources that may no longer be read are withheld and counted.",
@@ -137,6 +146,7 @@ def _paths() -> dict[str, Any]:
         },
         f"{base}/collections": {
             "get": _operation(
+                "Collections",
                 "listCollections",
                 "Collections of the caller's projects",
                 "With the revision each index kind serves.",
@@ -146,6 +156,7 @@ def _paths() -> dict[str, Any]:
         },
         f"{base}/collections/{{collection}}/indexes": {
             "get": _operation(
+                "Collections",
                 "listIndexRevisions",
                 "Index revisions of a collection",
                 "Newest first, at most 500. The collection is named by slug or id.",
@@ -155,6 +166,7 @@ def _paths() -> dict[str, Any]:
         },
         f"{base}/events": {
             "post": _operation(
+                "Events",
                 "postEvent",
                 "Announce a snapshot, a deleted source or changed access",
                 "A CloudEvent in structured mode; the same source and id again changes nothing.",
@@ -164,6 +176,7 @@ def _paths() -> dict[str, Any]:
                 scope=ADMIN,
             ),
             "get": _operation(
+                "Events",
                 "listEvents",
                 "Events of the tenant",
                 "Those after a sequence number, oldest first, at most 500.",
@@ -180,6 +193,7 @@ def _paths() -> dict[str, Any]:
 
 
 def _operation(
+    tag: str,
     operation_id: str,
     summary: str,
     description: str,
@@ -194,6 +208,7 @@ def _operation(
 ) -> dict[str, Any]:
     schema, example = answer
     operation: dict[str, Any] = {
+        "tags": [tag],
         "operationId": operation_id,
         "summary": summary,
         "description": description,
@@ -238,6 +253,7 @@ def _problem_response(status: int) -> dict[str, Any]:
 
 def _token_operation() -> dict[str, Any]:
     return {
+        "tags": ["Access"],
         "operationId": "issueToken",
         "summary": "An access token for client credentials",
         "description": "OAuth 2.0, RFC 6749 section 4.4; credentials by HTTP basic or in the form.",
@@ -282,6 +298,7 @@ def _token_operation() -> dict[str, Any]:
 
 def _open_operation(operation_id: str, summary: str) -> dict[str, Any]:
     return {
+        "tags": ["Operation"],
         "operationId": operation_id,
         "summary": summary,
         "security": [],

@@ -5,38 +5,34 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from knowledge.home import Home
 
 
-def write_instance_config(home: Home, dagster_database_url: str) -> Path:
-    """Write ``dagster/dagster.yaml``, readable by its owner only: the URL holds a password."""
+DATABASE_VARIABLE: Final = "KNOWLEDGE_DAGSTER_DATABASE_URL"
+"""Dagster hands its configuration to child processes as arguments, which every user of the
+machine can list; a variable keeps the password out of them."""
+
+
+def write_instance_config(home: Home) -> Path:
+    """Write ``dagster/dagster.yaml``; whoever opens the instance sets `DATABASE_VARIABLE`."""
     home.dagster_dir.mkdir(parents=True, exist_ok=True)
     path = home.dagster_dir / "dagster.yaml"
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".dagster.yaml.")  # mode 0600
     with os.fdopen(descriptor, "w") as file:
         file.write("# Written at every start; changes are lost.\n")
-        yaml.safe_dump(instance_config(dagster_database_url), file, sort_keys=False)
+        yaml.safe_dump(instance_config(), file, sort_keys=False)
     Path(name).replace(path)
     return path
 
 
-def instance_database_url(home: Home) -> str | None:
-    """The URL that the instance uses; None before the first start."""
-    try:
-        config = yaml.safe_load((home.dagster_dir / "dagster.yaml").read_text())
-    except FileNotFoundError:
-        return None
-    return str(config["storage"]["postgres"]["postgres_url"])
-
-
-def instance_config(dagster_database_url: str) -> dict[str, Any]:
+def instance_config() -> dict[str, Any]:
     """The configuration as Dagster reads it."""
     return {
-        "storage": {"postgres": {"postgres_url": dagster_database_url}},
+        "storage": {"postgres": {"postgres_url": {"env": DATABASE_VARIABLE}}},
         "run_coordinator": {
             "module": "dagster._core.run_coordinator.queued_run_coordinator",
             "class": "QueuedRunCoordinator",

@@ -20,6 +20,7 @@ import psutil  # type: ignore[import-untyped]
 from knowledge.errors import Unavailable
 from knowledge.home import Home
 from knowledge.settings import Settings
+from knowledge.stack.dagster_instance import DATABASE_VARIABLE
 from knowledge.stack.process import MARK
 from knowledge.stack.servers import ServerAddresses
 from knowledge.storage.postgres.probe import oldest_daemon_heartbeat, server_version
@@ -72,6 +73,7 @@ def part_environment(context: StackContext) -> dict[str, str]:
     return dict(os.environ) | {
         "KNOWLEDGE_HOME": str(context.home.root),
         "DAGSTER_HOME": str(context.home.dagster_dir),
+        DATABASE_VARIABLE: context.dagster_database_url,
         "DAGSTER_DISABLE_TELEMETRY": "yes",
         "PYTHONUNBUFFERED": "1",
         MARK: context.home.installation_id,

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit, urlunsplit
 from knowledge.errors import Unavailable
 from knowledge.home import Home
 from knowledge.settings import Settings
-from knowledge.stack.dagster_instance import instance_database_url
 from knowledge.stack.parts import PARTS, Part, StackContext
 from knowledge.stack.record import StackRecord, read_record, running_supervisor
 from knowledge.stack.servers import (
@@ -19,6 +18,7 @@ from knowledge.stack.servers import (
     current_addresses,
     embedded_processes,
 )
+from knowledge.storage.postgres.bootstrap import database_urls
 
 CollectionStatus = Callable[[ServerAddresses], Sequence[dict[str, Any]]]
 
@@ -67,7 +67,9 @@ def status(
         home=home,
         settings=settings,
         addresses=addresses,
-        dagster_database_url=instance_database_url(home) or "",
+        dagster_database_url=database_urls(
+            addresses.database_admin_url, home.database_key
+        ).dagster_url,
         api_port=record.api_port if record else 0,
         dagster_port=record.dagster_port if record else 0,
     )

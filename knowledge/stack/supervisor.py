@@ -112,7 +112,7 @@ class Supervisor:
     ) -> StackContext:
         self._progress("postgres: preparing databases and schema")
         urls = prepare_database(addresses.database_admin_url, self._home.database_key)
-        write_instance_config(self._home, urls.dagster_url)
+        write_instance_config(self._home)
         return StackContext(
             home=self._home,
             settings=self._settings,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
@@ -20,10 +21,12 @@ from knowledge.model.chunk import Chunk, ChunkVersion
 from knowledge.model.revision import OPEN, Generation
 from knowledge.storage.backend import HybridIndex, HybridSearch, ScopeFilter, Vector
 
-CONTRACT: Final = "1"
-_ITEMS: Final = 2000
+CONTRACT: Final = "2"
+_ITEMS: Final = 2020
 _DIMENSION: Final = 8
 _TERM: Final = "contract"
+_FAR_AHEAD: Final = 1000
+_DATES: Final = (datetime(2026, 6, 1, tzinfo=UTC), datetime(2025, 6, 1, tzinfo=UTC), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ _CASES: Final = (
     _Case("everyone", 600, "p1", "s1", None, 1, OPEN),
     _Case("another project", 500, "p1-eu", "s1", None, 1, OPEN),
     _Case("another source", 400, "p1", "s1-private", None, 1, OPEN),
+    _Case("a source that differs by a space", 20, "p1", "s1 ", None, 1, OPEN),
     _Case("another group", 300, "p1", "s1", ("group:b",), 1, OPEN),
     _Case("a later revision", 100, "p1", "s1", None, 3, OPEN),
     _Case("a replaced version", 80, "p1", "s1", None, 1, 2),
@@ -58,13 +62,15 @@ async def prove_scope(index: HybridIndex, search: HybridSearch) -> None:
     """
     mine, other = _generation(index, "contract-a"), _generation(index, "contract-b")
     versions = _versions()
+    moved = [replace(version, object_id=uuid.uuid4()) for version in versions[:50]]
     vectors = _vectors(len(versions))
     try:
         for generation in (mine, other):
             index.create_generation(generation, dimension=_DIMENSION)
         index.upsert(mine, versions, vectors)
-        index.upsert(other, [_moved(version) for version in versions[:50]], vectors[:50])
-        await _prove(search, mine, versions, vectors)
+        index.upsert(other, moved, vectors[:50])
+        await _prove(search, mine, _scopes("contract-a"), versions, vectors)
+        await _prove(search, other, {"another tenant": _base("contract-b")}, moved, vectors)
     finally:
         for generation in (mine, other):
             index.drop_generation(generation)
@@ -76,33 +82,57 @@ def contract_hash(index: HybridIndex) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def _prove(
-    search: HybridSearch, generation: Generation, versions: Sequence[ChunkVersion], vectors: Vector
-) -> None:
-    base = ScopeFilter("contract-a", "p1", ("s1",), (), 1, 3)
-    scopes = {
+def _base(tenant_id: str) -> ScopeFilter:
+    return ScopeFilter(tenant_id, "p1", ("s1",), (), 1, 3)
+
+
+def _scopes(tenant_id: str) -> dict[str, ScopeFilter]:
+    """One scope for every clause of a filter, by what it restricts to."""
+    base = _base(tenant_id)
+    return {
         "an open scope": base,
         "a group": replace(base, acl=("group:a",)),
         "a revision": replace(base, revision=3),
+        "a revision far back": replace(base, head=_FAR_AHEAD),
+        "a later revision far back": replace(base, revision=3, head=_FAR_AHEAD),
         "another project": replace(base, project_id="p1-eu"),
         "another source": replace(base, sources=("s1-private",)),
+        "a source that differs by a space": replace(base, sources=("s1 ",)),
         "no source": replace(base, sources=()),
         "one in a thousand": replace(base, acl=("group:a",), tags=("rare",)),
+        "all of two tags": replace(base, tags=("even", "third")),
         "a path": replace(base, path_prefix="src/a_"),
+        "a kind": replace(base, kind="code"),
+        "a language": replace(base, language="python"),
+        "a date": replace(base, updated_after=datetime(2026, 1, 1, tzinfo=UTC)),
     }
-    query = vectors[0]
+
+
+async def _prove(
+    search: HybridSearch,
+    generation: Generation,
+    scopes: Mapping[str, ScopeFilter],
+    versions: Sequence[ChunkVersion],
+    vectors: Vector,
+) -> None:
+    sample = [version.object_id for version in versions[::10]]
     for name, scope in scopes.items():
-        expected = {version.object_id for version in versions if admits(scope, version)}
-        limit = min(len(expected), 50) or 10
-        nearest = await search.near_vector(generation, query, scope, limit)
+        admitted = {version.object_id for version in versions if admits(scope, version)}
+        limit = min(len(admitted), 50) or 10
+        nearest = await search.near_vector(generation, vectors[0], scope, limit)
         worded = await search.bm25(generation, [_TERM], scope, limit, with_vectors=False)
-        for leg, hits in (("vector", nearest), ("full-text", worded)):
-            found = {hit.object_id for hit in hits}
-            if not found <= expected or len(found) != min(limit, len(expected)):
+        listed = await search.vectors(generation, sample, scope)
+        for leg, found, expected, wanted in (
+            ("near-vector", {hit.object_id for hit in nearest}, admitted, limit),
+            ("full-text", {hit.object_id for hit in worded}, admitted, limit),
+            ("vectors", set(listed), admitted & set(sample), len(sample)),
+        ):
+            wanted = min(wanted, len(expected))
+            if not found <= expected or len(found) != wanted:
                 raise ScopeContractBroken(
                     f"{search.name} does not filter before top-k: {leg} query in scope"
-                    f" '{name}' returned {len(found & expected)} of"
-                    f" {min(limit, len(expected))} items and {len(found - expected)} foreign ones"
+                    f" '{name}' returned {len(found & expected)} of {wanted} items"
+                    f" and {len(found - expected)} foreign ones"
                 )
 
 
@@ -144,14 +174,16 @@ def _versions() -> list[ChunkVersion]:
     versions = []
     for case in _CASES:
         for number in range(case.count):
-            rare = ("rare",) if case.name == "one in a thousand" else ()
             chunk = Chunk(
                 path=f"src/{'a_' if number % 2 else 'ab'}{number}.md",
                 anchor=str(number),
                 title="",
                 text=_TERM,
+                kind="document" if number % 5 else "code",
+                language=("python", "python-2", None)[number % 3],
                 acl=case.acl,
-                tags=rare,
+                tags=_tags(case, number),
+                updated_at=_DATES[number % 3],
             )
             versions.append(
                 ChunkVersion(
@@ -171,8 +203,13 @@ def _versions() -> list[ChunkVersion]:
     return versions
 
 
-def _moved(version: ChunkVersion) -> ChunkVersion:
-    return replace(version, object_id=uuid.uuid4())
+def _tags(case: _Case, number: int) -> tuple[str, ...]:
+    rare = ("rare",) if case.name == "one in a thousand" else ()
+    return (
+        *rare,
+        *(("even",) if number % 2 == 0 else ()),
+        *(("third",) if number % 3 == 0 else ()),
+    )
 
 
 def _vectors(count: int) -> Vector:

@@ -1,6 +1,7 @@
 """The real job on a real home: PostgreSQL, Weaviate and a Dagster instance in PostgreSQL."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from knowledge.home import Home
 from knowledge.model.collection import Collection
 from knowledge.publishing.publish import PublishRequest, publish
 from knowledge.runtime import Runtime
-from knowledge.stack.dagster_instance import write_instance_config
+from knowledge.stack.dagster_instance import DATABASE_VARIABLE, write_instance_config
 from knowledge.storage.postgres import catalogue
 from orchestration.definitions import defs
 from orchestration.defs.partitions import collections
@@ -30,7 +31,8 @@ def _this_home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def instance(home: Home, runtime: Runtime) -> Iterator[dg.DagsterInstance]:
-    write_instance_config(home, runtime.urls.dagster_url)
+    write_instance_config(home)
+    os.environ[DATABASE_VARIABLE] = runtime.urls.dagster_url
     with dg.DagsterInstance.from_config(str(home.dagster_dir)) as opened:
         yield opened
 

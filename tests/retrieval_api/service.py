@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,15 @@ from knowledge.storage.postgres import catalogue
 BASE = "/factory/knowledge"
 
 
+@cache
+def http() -> httpx.Client:
+    """One client for all tests: a new one reads the certificates of the world each time."""
+    return httpx.Client(verify=False, timeout=20, trust_env=False)
+
+
 @contextmanager
 def serving(
-    home: Home, runtime: Runtime, *, cache: Path | None = None, wait: bool = True
+    home: Home, runtime: Runtime, *, models: Path | None = None, wait: bool = True
 ) -> Iterator[str]:
     """The service over the servers of ``home``; gives its URL, with ``wait`` once it asks the index."""
     addresses = _addresses(home)
@@ -35,7 +42,7 @@ def serving(
         "home": str(home.root),
         "app_url": runtime.urls.app_url,
         "weaviate": [addresses.weaviate_url, addresses.weaviate_grpc, addresses.weaviate_api_key],
-        "cache": str(cache or cache_folder()),
+        "cache": str(models or cache_folder()),
     }
     log = home.logs_dir / "api-of-tests.log"
     with (
@@ -71,13 +78,13 @@ def _addresses(home: Home) -> ServerAddresses:
 
 def is_answering(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/healthz", timeout=5).status_code == httpx.codes.OK
+        return http().get(f"{url}/healthz").status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
 
 
 def is_index_asked(url: str) -> bool:
-    return bool(httpx.get(f"{url}/readyz", timeout=10).json()["index"] == "ok")
+    return bool(http().get(f"{url}/readyz").json()["index"] == "ok")
 
 
 @dataclass(frozen=True)
@@ -95,16 +102,16 @@ class Caller:
         return {"Authorization": f"Bearer {self.token}"}
 
     def get(self, path: str, **options: Any) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", headers=self.headers, timeout=20, **options)
+        return http().get(f"{self.url}{path}", headers=self.headers, **options)
 
     def post(self, path: str, body: Any) -> httpx.Response:
-        return httpx.post(f"{self.url}{path}", headers=self.headers, json=body, timeout=20)
+        return http().post(f"{self.url}{path}", headers=self.headers, json=body)
 
     def post_raw(
         self, path: str, content: bytes, content_type: str = "application/json"
     ) -> httpx.Response:
         headers = {**self.headers, "Content-Type": content_type}
-        return httpx.post(f"{self.url}{path}", headers=headers, content=content, timeout=20)
+        return http().post(f"{self.url}{path}", headers=headers, content=content)
 
     def try_search(self, query: str, **fields: Any) -> httpx.Response:
         body = {"query": query, "projectId": self.project_id, **fields}
@@ -140,11 +147,10 @@ def caller(
 
 
 def token_of(url: str, client_id: str, secret: str) -> str:
-    response = httpx.post(
+    response = http().post(
         f"{url}/oauth/token",
         data={"grant_type": "client_credentials"},
         auth=(client_id, secret),
-        timeout=20,
     )
     assert response.status_code == httpx.codes.OK, response.text
     return str(response.json()["access_token"])

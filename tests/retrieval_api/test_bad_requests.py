@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import httpx
 import pytest
 
 from knowledge.model.scope import ADMIN, READ
 from knowledge.runtime import Runtime
 from tests.publication import collection_of, publish_documents
 from tests.retrieval_api.conftest import CallerFactory
-from tests.retrieval_api.service import BASE, Caller, assert_problem
+from tests.retrieval_api.service import BASE, Caller, assert_problem, http
 
 TENANT = "bad-requests"
 
@@ -153,7 +152,7 @@ def test_a_body_of_more_than_a_megabyte_is_413(reader: Caller, path: str) -> Non
 
 
 def test_a_body_in_chunks_of_more_than_a_megabyte_is_413(reader: Caller) -> None:
-    response = httpx.post(
+    response = http().post(
         f"{reader.url}{BASE}/search",
         headers=reader.headers,
         content=iter([b" " * 300_000] * 5),
@@ -177,19 +176,19 @@ def test_a_body_in_chunks_of_more_than_a_megabyte_is_413(reader: Caller) -> None
 def test_a_wrong_method_is_405_and_names_the_right_ones(
     url: str, method: str, path: str, allowed: str
 ) -> None:
-    response = httpx.request(method, f"{url}{path}")
+    response = http().request(method, f"{url}{path}")
     assert_problem(response, 405)
     assert set(response.headers["allow"].split(", ")) == set(allowed.split(", "))
 
 
 @pytest.mark.parametrize("path", ["/", "/factory", f"{BASE}/nothing", "/docs/x"])
 def test_an_unknown_path_is_a_404_problem(url: str, path: str) -> None:
-    assert_problem(httpx.get(f"{url}{path}"), 404)
+    assert_problem(http().get(f"{url}{path}"), 404)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"])
 def test_head_is_get_without_a_body(url: str, path: str) -> None:
-    response = httpx.head(f"{url}{path}")
+    response = http().head(f"{url}{path}")
     assert response.status_code == 200
     assert response.content == b""
 
@@ -200,7 +199,7 @@ def test_a_deadline_that_is_no_number_of_milliseconds_is_refused(
 ) -> None:
     headers = {**reader.headers, "X-Request-Timeout-Ms": value}
     body = {"query": "lease", "projectId": "p1"}
-    response = httpx.post(f"{reader.url}{BASE}/search", headers=headers, json=body)
+    response = http().post(f"{reader.url}{BASE}/search", headers=headers, json=body)
     assert_problem(response, 422, "x-request-timeout-ms")
 
 

@@ -18,7 +18,7 @@ from knowledge.security.tokens import TokenIssuer
 from knowledge.storage.postgres import catalogue
 from tests.publication import collection_of
 from tests.retrieval_api.conftest import CallerFactory
-from tests.retrieval_api.service import BASE, assert_problem
+from tests.retrieval_api.service import BASE, assert_problem, http
 
 GUARDED = [
     ("POST", f"{BASE}/search"),
@@ -34,7 +34,7 @@ GUARDED = [
 def _ask(url: str, method: str, path: str, authorization: str | None) -> httpx.Response:
     headers = {} if authorization is None else {"Authorization": authorization}
     body = {"query": "lease", "projectId": "p1"} if method == "POST" else None
-    return httpx.request(method, f"{url}{path}", headers=headers, json=body, timeout=20)
+    return http().request(method, f"{url}{path}", headers=headers, json=body, timeout=20)
 
 
 def _claims(home: Home, **changed: Any) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def test_a_revoked_client_is_refused_on_the_next_request(
 
 
 def _token(url: str, **options: Any) -> httpx.Response:
-    return httpx.post(f"{url}/oauth/token", timeout=20, **options)
+    return http().post(f"{url}/oauth/token", timeout=20, **options)
 
 
 def test_credentials_are_taken_from_the_form_too(

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from knowledge.home import Home
@@ -24,7 +23,7 @@ from knowledge.stack.process import wait_until
 from knowledge.stack.servers import ensure_servers
 from knowledge.stack.weaviate import find_weaviate, stop_weaviate
 from tests.publication import collection_of, publish_documents
-from tests.retrieval_api.service import BASE, Caller, assert_problem, caller, legs, serving
+from tests.retrieval_api.service import BASE, Caller, assert_problem, caller, http, legs, serving
 
 TENANT = "degraded"
 TEXTS = {
@@ -89,7 +88,7 @@ def test_with_weaviate_stopped_words_are_answered_from_postgres_and_come_back_by
         assert site.reader.paths("lease clock", filters={"pathPrefix": "clock"}) == ["clock.md"]
         for leg in answer["legs"][:2]:
             assert "Weaviate" in leg["reason"]
-        assert httpx.get(f"{site.reader.url}/readyz").status_code == 200
+        assert http().get(f"{site.reader.url}/readyz").status_code == 200
     assert wait_until(lambda: _is_whole(site), 20)
     after = site.reader.search("lease renewed")
     assert after["degraded"] is False
@@ -117,14 +116,14 @@ def test_a_service_that_starts_without_weaviate_answers_and_proves_it_later(site
         reader = caller(url, site.runtime, TENANT)
         answer = reader.search("lease renewed")
         assert legs(answer) == FALLEN
-        assert httpx.get(f"{url}/readyz").json()["index"] != "ok"
+        assert http().get(f"{url}/readyz").json()["index"] != "ok"
         ensure_servers(site.home, load_settings(site.home, {}))
         assert wait_until(lambda: legs(reader.search("lease renewed")) == WHOLE, 30)
     assert wait_until(lambda: _is_whole(site), 20)
 
 
 def test_without_its_model_a_collection_is_answered_from_words_and_says_so(site: Site) -> None:
-    with serving(site.home, site.runtime, cache=Path(os.devnull)) as url:
+    with serving(site.home, site.runtime, models=Path(os.devnull)) as url:
         answer = caller(url, site.runtime, TENANT).search("lease renewed")
     assert answer["degraded"] is True
     assert legs(answer) == {"vector": "unavailable", "fullText": "ok", "metadata": "ok"}
@@ -143,8 +142,8 @@ def test_without_postgres_there_is_no_answer_until_it_is_back(site: Site) -> Non
             assert_problem(site.reader.try_search("lease"), 503, "PostgreSQL cannot be reached")
             assert_problem(site.reader.get(f"{BASE}/collections"), 503)
             assert time.monotonic() - started < 5
-        assert httpx.get(f"{site.reader.url}/readyz").status_code == 503
-        assert httpx.get(f"{site.reader.url}/healthz").status_code == 200
+        assert http().get(f"{site.reader.url}/readyz").status_code == 503
+        assert http().get(f"{site.reader.url}/healthz").status_code == 200
     finally:
         ensure_servers(site.home, load_settings(site.home, {}))
     assert wait_until(lambda: site.reader.try_search("lease").status_code == 200, 10)

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 
+import pytest
 import yaml
 from dagster import DagsterInstance
 from dagster._core.run_coordinator import QueuedRunCoordinator
@@ -10,17 +10,18 @@ from dagster_postgres import PostgresRunStorage
 
 from knowledge.home import Home
 from knowledge.settings import Settings
-from knowledge.stack.dagster_instance import instance_database_url, write_instance_config
+from knowledge.stack.dagster_instance import DATABASE_VARIABLE, write_instance_config
 from knowledge.stack.servers import running_servers
 from knowledge.storage.postgres.bootstrap import prepare_database
 
 
 def test_dagster_accepts_the_configuration_and_keeps_its_runs_in_postgres(
-    home: Home, postgres_only: Settings
+    home: Home, postgres_only: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running_servers(home, postgres_only) as addresses:
         urls = prepare_database(addresses.database_admin_url, home.database_key)
-        write_instance_config(home, urls.dagster_url)
+        write_instance_config(home)
+        monkeypatch.setenv(DATABASE_VARIABLE, urls.dagster_url)
         with DagsterInstance.from_config(str(home.dagster_dir)) as instance:
             assert isinstance(instance.run_storage, PostgresRunStorage)
             assert instance.get_runs() == []
@@ -34,11 +35,11 @@ def test_dagster_accepts_the_configuration_and_keeps_its_runs_in_postgres(
             assert not instance.telemetry_enabled
 
 
-def test_the_file_with_the_password_is_private_and_gives_the_url_back(home: Home) -> None:
-    url = "postgresql://dagster:secret@/knowledge_dagster?host=/tmp/x"
-    path = write_instance_config(home, url)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert instance_database_url(home) == url
+def test_no_password_stands_in_the_file_that_child_processes_get_as_arguments(home: Home) -> None:
+    path = write_instance_config(home)
+    assert yaml.safe_load(path.read_text())["storage"] == {
+        "postgres": {"postgres_url": {"env": DATABASE_VARIABLE}}
+    }
 
 
 def test_the_workspace_names_the_module_of_the_assets() -> None:
