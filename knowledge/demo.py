@@ -58,7 +58,13 @@ def main() -> None:
     _heading("4. Ask")
     _ask(engineer, "how does a run make a new revision serve", "handbook", "docs")
     _ask(stranger, "fuse rankings of several legs by reciprocal rank", "platform", "source")
-    _ask(stranger, "held lease fencing token", "platform", "source", filters={"pathPrefix": "knowledge/storage/"})
+    _ask(
+        stranger,
+        "held lease fencing token",
+        "platform",
+        "source",
+        filters={"pathPrefix": "knowledge/storage/"},
+    )
 
     _heading("5. The same question by two callers: an ACL decides")
     _say("The decision records were published with --acl group:architects.")
@@ -72,8 +78,10 @@ def main() -> None:
     _publish(str(documents), *_docs(), "--source", "docs", "--mode", "delta")
     after = _collection("acme", "docs")
     embedded = after["tenantVectors"] - before["tenantVectors"]
-    _say(f"Revision {before['headRevision']} became {after['headRevision']};"
-         f" {embedded} of {after['chunks']} chunks were embedded, the rest was there.")
+    _say(
+        f"Revision {before['headRevision']} became {after['headRevision']};"
+        f" {embedded} of {after['chunks']} chunks were embedded, the rest was there."
+    )
     question = "which bell rings in the engine room"
     _ask(engineer, question, "handbook", "docs", top_k=1)
     pin = before["headRevision"]
@@ -183,7 +191,9 @@ def _farewell(addresses: dict[str, str], person: Person, seconds: float) -> None
     _say(f"  Dagster UI   {addresses['dagster-webserver']}  (assets, lineage, checks, runs)")
     _say(f"  API docs     {addresses['api']}/docs")
     _say("  more         .venv/bin/knowledge status")
-    _say(f"               .venv/bin/knowledge search 'frozen statistics' --tenant globex --project platform --as {person.client_id}")
+    _say(
+        f"               .venv/bin/knowledge search 'frozen statistics' --tenant globex --project platform --as {person.client_id}"
+    )
     _say("  stop it      make down")
 
 

@@ -30,7 +30,6 @@ from knowledge.retrieval.recording import Recorder
 from knowledge.retrieval.search import Searcher
 from knowledge.security.tokens import TokenIssuer
 from knowledge.settings import Settings, load_settings
-from knowledge.storage.contract import contract_hash, prove_scope
 from knowledge.storage.guarded import GuardedSearch
 from knowledge.storage.postgres import service as queries
 from knowledge.storage.postgres.database import AsyncDatabase, Database
@@ -212,12 +211,7 @@ async def _prove(service: Service) -> None:
             flat_search_cutoff=service.settings.indexing.flat_search_cutoff,
         )
         try:
-            version = await asyncio.to_thread(index.version)
-            schema = contract_hash(index)
-            if not await queries.is_proven(service.database, index.name, version, schema):
-                await prove_scope(index, service.index.inner)
-                await queries.note_proof(service.database, index.name, version, schema)
-            service.index.is_proven = True
+            await service.index.prove(index, service.database)
         except ScopeContractBroken as error:
             logger.critical("stopping: the scope contract failed: %s", error.message)
             os.kill(os.getpid(), signal.SIGTERM)

@@ -16,10 +16,8 @@ from knowledge.retrieval.request import SearchRequest
 from knowledge.retrieval.search import Searcher
 from knowledge.runtime import Runtime
 from knowledge.stack.servers import current_addresses
-from knowledge.storage.contract import contract_hash, prove_scope
 from knowledge.storage.guarded import GuardedSearch
 from knowledge.storage.postgres import catalogue
-from knowledge.storage.postgres import service as queries
 from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.storage.weaviate.client import WeaviateAddress
 from knowledge.storage.weaviate.search import WeaviateSearch
@@ -76,7 +74,10 @@ async def opened_searcher(
     await database.open()
     try:
         await _warm(searcher, caller, request)
-        await _prove(runtime, database, index)
+        try:
+            await index.prove(runtime.index, database)
+        except Unavailable as error:
+            index.reason = error.message
         await searcher.search(caller, replace(request, top_k=1))
         yield searcher
     finally:
@@ -92,16 +93,3 @@ async def _warm(searcher: Searcher, caller: Caller, request: SearchRequest) -> N
         if served and served.generation.embedding_profile:
             with suppress(Unavailable, ProfileMismatch):
                 await asyncio.to_thread(searcher.warm, served.generation.embedding_profile)
-
-
-async def _prove(runtime: Runtime, database: AsyncDatabase, index: GuardedSearch) -> None:
-    """Let the index be asked once its scope filters are proven, as the service does."""
-    try:
-        version = await asyncio.to_thread(runtime.index.version)
-        schema = contract_hash(runtime.index)
-        if not await queries.is_proven(database, index.name, version, schema):
-            await prove_scope(runtime.index, index.inner)
-            await queries.note_proof(database, index.name, version, schema)
-        index.is_proven = True
-    except Unavailable as error:
-        index.reason = error.message

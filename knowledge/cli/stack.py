@@ -100,7 +100,7 @@ def _shown(found: StackStatus) -> str:
 
 
 def _collection_rows(found: StackStatus) -> list[tuple[str, ...]]:
-    head = ("COLLECTION", "HEAD", "CHUNKS", "LAG", "WAITING", "DEAD", "PROFILE")
+    head: tuple[str, ...] = ("COLLECTION", "HEAD", "CHUNKS", "LAG", "WAITING", "DEAD", "PROFILE")
     return [head] + [
         (
             f"{entry['tenant']}.{entry['collection']}",
@@ -116,7 +116,8 @@ def _collection_rows(found: StackStatus) -> list[tuple[str, ...]]:
 
 
 def _part_rows(found: StackStatus) -> list[tuple[str, ...]]:
-    return [("PART", "STATE", "VERSION", "PID", "URL")] + [
+    head: tuple[str, ...] = ("PART", "STATE", "VERSION", "PID", "URL")
+    return [head] + [
         (
             part.name,
             "healthy" if part.healthy else "down",

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import onnx
-from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-untyped]
+from onnxruntime.quantization import QuantType, quantize_dynamic
 from safetensors.numpy import load_file
 
 from knowledge.errors import ModelUnavailable

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import onnx
-import onnxruntime  # type: ignore[import-untyped]
+import onnxruntime
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors  # type: ignore[import-untyped]
+from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 from tokenizers import Encoding, Tokenizer
 
 from knowledge.errors import ModelUnavailable

@@ -9,38 +9,27 @@ from knowledge.model.revision import IndexKind
 from knowledge.retrieval.answer import Candidate, Citation, Explanation
 from knowledge.retrieval.ranking import Found, Ranking
 from knowledge.retrieval.request import SearchRequest
-from knowledge.storage.postgres import retrieval as postgres
-from knowledge.storage.postgres.database import AsyncDatabase, Row
 
 
-async def cite(
-    database: AsyncDatabase,
-    tenant_id: str,
-    request: SearchRequest,
-    ranking: Ranking,
-    found: Mapping[uuid.UUID, Found],
+def cite(
+    request: SearchRequest, ranking: Ranking, found: Mapping[uuid.UUID, Found]
 ) -> list[Candidate]:
     """The first ``top_k`` of the ranking with text and citation."""
-    top = ranking.order[: request.top_k]
-    texts = await postgres.texts(database, tenant_id, top)
     return [
-        _candidate(found[key], texts[key], ranking, key, explain=request.explain)
-        for key in top
-        if key in texts
+        _candidate(found[key], ranking, key, explain=request.explain)
+        for key in ranking.order[: request.top_k]
     ]
 
 
-def _candidate(
-    found: Found, text: Row, ranking: Ranking, key: uuid.UUID, *, explain: bool
-) -> Candidate:
+def _candidate(found: Found, ranking: Ranking, key: uuid.UUID, *, explain: bool) -> Candidate:
     row = found.row
     return Candidate(
-        text=text["text"],
+        text=row["text"],
         title=row["title"],
         kind=row["kind"],
         language=row["language"],
-        tags=tuple(text["tags"]),
-        metadata=text["metadata"],
+        tags=tuple(row["tags"]),
+        metadata=row["metadata"],
         citation=Citation(
             chunk_id=row["chunk_id"],
             source_id=row["source_id"],

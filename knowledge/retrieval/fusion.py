@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 K: Final = 60
+Item = TypeVar("Item", int, uuid.UUID)
 
 
 def fuse(
-    rankings: Mapping[str, Sequence[uuid.UUID]], weights: Mapping[str, float] | None = None
-) -> dict[uuid.UUID, float]:
+    rankings: Mapping[str, Sequence[Item]], weights: Mapping[str, float] | None = None
+) -> dict[Item, float]:
     """RRF score per item, best first; ties by id. ``rankings`` are best first, by leg.
 
     An item at rank r (from 1) of a leg with weight w adds w / (60 + r); weights default to 1.
     """
-    scores: dict[uuid.UUID, float] = {}
+    scores: dict[Item, float] = {}
     for leg, ranking in rankings.items():
         weight = 1.0 if weights is None else weights.get(leg, 1.0)
         for rank, item in enumerate(ranking, start=1):

@@ -27,8 +27,11 @@ NOT_BUILT: Final = "this index kind is not built by this version"
 FALLBACK_SHARE: Final = 0.5
 """Share of the leg's deadline that the index may use before PostgreSQL stands in."""
 
-OVER_FETCH: Final = 2
-"""The index ranks with today's statistics; this many times the depth is rescored with frozen ones."""
+
+def over_fetched(depth: int) -> int:
+    """How many hits to ask for: the index ranks with today's statistics, and half as many again
+    are rescored with the frozen ones."""
+    return depth + depth // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ async def _vector(run: LegRun) -> tuple[LegState, str | None, list[Hit]]:
 
 
 async def _full_text(run: LegRun) -> tuple[LegState, str | None, list[Hit]]:
-    weights = dict(run.weights.text)
+    weights = run.weights.text
     if not weights:
         return LegState.OK, "the query has no words to look up", []
     try:
@@ -79,7 +82,7 @@ async def _full_text(run: LegRun) -> tuple[LegState, str | None, list[Hit]]:
                 run.served.generation,
                 list(weights),
                 run.scope,
-                run.depth * OVER_FETCH,
+                over_fetched(run.depth),
                 with_vectors=run.served.generation.embedding_profile is not None,
             )
         return LegState.OK, None, hits
@@ -90,13 +93,13 @@ async def _full_text(run: LegRun) -> tuple[LegState, str | None, list[Hit]]:
         run.target.collection_id,
         run.scope,
         weights,
-        run.depth * OVER_FETCH,
+        over_fetched(run.depth),
     )
     return LegState.FALLBACK, f"answered from PostgreSQL: {reason}", hits
 
 
 async def _metadata(run: LegRun) -> tuple[LegState, str | None, list[Hit]]:
-    weights = dict(run.weights.text)
+    weights = run.weights.text
     if not weights:
         return LegState.OK, "the query has no words to look up", []
     hits = await postgres.search_metadata(

@@ -10,7 +10,7 @@ from typing import Final
 
 from knowledge.model.scope import TrustTier
 from knowledge.retrieval.fusion import K, fuse
-from knowledge.retrieval.legs import OVER_FETCH, LegHits
+from knowledge.retrieval.legs import LegHits, over_fetched
 from knowledge.retrieval.planning import Target
 from knowledge.retrieval.request import Leg, RerankMode
 from knowledge.retrieval.rerank import Scored, blend
@@ -89,7 +89,7 @@ def _ordered(
     # What a search for few answers would have fetched is ranked first, whatever else was.
     parts = [
         _by_score((key, found[key].sparse) for key in part if key in found)
-        for part in (ids[: pool * OVER_FETCH], ids[pool * OVER_FETCH :])
+        for part in (ids[: over_fetched(pool)], ids[over_fetched(pool) :])
     ]
     return parts[0][:pool] + _by_score([*parts[0][pool:], *parts[1]])
 
@@ -122,33 +122,42 @@ def rank(
 
     Trust comes last and is stable: a lower tier never stands above a higher one.
     """
-    fusion = _fused(found)
-    blended: dict[uuid.UUID, float] = {}
+    # Positions stand for ids from here on: they order alike, and hash and compare far faster.
+    keys = sorted(found, key=lambda key: key.int)
+    candidates = [found[key] for key in keys]
+    fusion = _fused(candidates)
+    blended: dict[int, float] = {}
     if mode == "blend":
-        blended = blend({key: _scored(candidate, weights) for key, candidate in found.items()})
-        raw = {key: 1 / (1 + math.exp(-value)) for key, value in blended.items()}
-        order = sorted(found, key=lambda key: (not found[key].pooled, -blended[key], key))
+        blended = blend({n: _scored(candidate, weights) for n, candidate in enumerate(candidates)})
+        scores, worth = {n: 1 / (1 + math.exp(-v)) for n, v in blended.items()}, blended
     else:
-        raw = {key: value / _BEST_FUSION for key, value in fusion.items()}
-        order = sorted(fusion, key=lambda key: (not found[key].pooled, -fusion[key], key))
-    order.sort(key=lambda key: found[key].tier.rank)
-    return Ranking(tuple(order), _falling(order, raw), fusion, blended)
+        scores, worth = {n: v / _BEST_FUSION for n, v in fusion.items()}, fusion
+    order = sorted(
+        range(len(keys)),
+        key=lambda n: (candidates[n].tier.rank, not candidates[n].pooled, -worth[n], n),
+    )
+    return Ranking(
+        tuple(keys[n] for n in order),
+        {keys[n]: score for n, score in _falling(order, scores).items()},
+        {keys[n]: score for n, score in fusion.items()},
+        {keys[n]: score for n, score in blended.items()},
+    )
 
 
-def _fused(found: Mapping[uuid.UUID, Found]) -> dict[uuid.UUID, float]:
+def _fused(candidates: Sequence[Found]) -> dict[int, float]:
     """RRF within each collection, then one order: ranks of two collections never mix."""
-    scores: dict[uuid.UUID, float] = {}
-    for collection in {candidate.target.collection_id for candidate in found.values()}:
-        members = {k: c for k, c in found.items() if c.target.collection_id == collection}
+    scores: dict[int, float] = {}
+    for collection in {candidate.target.collection_id for candidate in candidates}:
+        members = [n for n, c in enumerate(candidates) if c.target.collection_id == collection]
         rankings = {
             leg.value: sorted(
-                (key for key, c in members.items() if leg in c.ranks),
-                key=lambda key, leg=leg: members[key].ranks[leg],  # type: ignore[misc]
+                (n for n in members if leg in candidates[n].ranks),
+                key=lambda n, leg=leg: candidates[n].ranks[leg],  # type: ignore[misc]
             )
             for leg in FUSION_WEIGHTS
         }
         scores |= fuse(rankings, {leg.value: weight for leg, weight in FUSION_WEIGHTS.items()})
-    return dict(sorted(scores.items(), key=lambda entry: (-entry[1], entry[0])))
+    return scores
 
 
 def _scored(candidate: Found, weights: Callable[[str | None, str], float]) -> Scored:
@@ -161,11 +170,10 @@ def _scored(candidate: Found, weights: Callable[[str | None, str], float]) -> Sc
     )
 
 
-def _falling(order: Iterable[uuid.UUID], raw: Mapping[uuid.UUID, float]) -> dict[uuid.UUID, float]:
+def _falling(order: Iterable[int], scores: Mapping[int, float]) -> dict[int, float]:
     """Scores that follow the order even where trust moved a candidate down."""
-    scores: dict[uuid.UUID, float] = {}
+    falling: dict[int, float] = {}
     ceiling = 1.0
-    for key in order:
-        ceiling = min(ceiling, raw[key])
-        scores[key] = ceiling
-    return scores
+    for n in order:
+        ceiling = falling[n] = min(ceiling, scores[n])
+    return falling

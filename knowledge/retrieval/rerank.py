@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Item = TypeVar("Item", int, uuid.UUID)
+Values = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,37 +31,29 @@ class Scored:
     anchors: bool
 
 
-def blend(candidates: Mapping[uuid.UUID, Scored]) -> dict[uuid.UUID, float]:
+def blend(candidates: Mapping[Item, Scored]) -> dict[Item, float]:
     """``(1 - w) z(sparse) + w z(cosine)`` per candidate; without cosines z(sparse) alone.
 
     z is over the anchoring candidates; a spread of zero makes z zero. Empty in, empty out.
     """
-    sparse = _standardised({key: c.sparse for key, c in candidates.items()}, candidates)
-    dense: dict[uuid.UUID, float] = {}
-    for profile in {c.profile for c in candidates.values() if c.cosine is not None}:
-        group = {
-            key: c.cosine
-            for key, c in candidates.items()
-            if c.profile == profile and c.cosine is not None
-        }
-        dense |= _standardised(group, candidates)
-    return {
-        key: (1 - c.weight) * sparse[key] + c.weight * dense[key] if key in dense else sparse[key]
-        for key, c in candidates.items()
-    }
+    keys, scored = list(candidates), list(candidates.values())
+    anchors = np.array([c.anchors for c in scored], dtype=bool)
+    cosines = np.array([np.nan if c.cosine is None else c.cosine for c in scored])
+    weights = np.array([c.weight for c in scored])
+    profiles = np.array([c.profile or "" for c in scored])
+    sparse = _standardised(np.array([c.sparse for c in scored]), anchors)
+    values = sparse.copy()
+    for profile in set(profiles):
+        known = (profiles == profile) & ~np.isnan(cosines)
+        dense = _standardised(cosines[known], anchors[known])
+        values[known] = (1 - weights[known]) * sparse[known] + weights[known] * dense
+    return dict(zip(keys, values.tolist(), strict=True))
 
 
-def _standardised(
-    values: Mapping[uuid.UUID, float], candidates: Mapping[uuid.UUID, Scored]
-) -> dict[uuid.UUID, float]:
-    mean, spread = _moments(v for key, v in values.items() if candidates[key].anchors)
-    return {key: (value - mean) / spread if spread else 0.0 for key, value in values.items()}
-
-
-def _moments(values: Iterable[float]) -> tuple[float, float]:
-    known = list(values)
-    if not known:
-        return 0.0, 0.0
-    mean = math.fsum(known) / len(known)
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
-    return mean, spread if spread > 1e-9 else 0.0
+def _standardised(values: Values, anchors: Flags) -> Values:
+    known = values[anchors]
+    spread = float(known.std()) if known.size else 0.0
+    if spread <= 1e-9:
+        return np.zeros_like(values)
+    standard: Values = (values - known.mean()) / spread
+    return standard

@@ -60,6 +60,47 @@ class _Query:
     leg_timeout_s: float
 
 
+class _Collected:
+    """The candidates of one collection: rows that the scope admits today, scored by their words.
+
+    ``foreign`` counts hits that the scope does not admit: dropped here, and never sent.
+    """
+
+    def __init__(
+        self, database: AsyncDatabase, query: _Query, target: Target, weights: bm25.QueryWeights
+    ) -> None:
+        revision = max((served.revision for served in target.served.values()), default=0)
+        vector = target.served.get(IndexKind.VECTOR)
+        self.profile = vector.generation.embedding_profile if vector else None
+        self.scope = scope_filter(query.plan, target, revision, query.request.filters)
+        self.found: dict[uuid.UUID, Found] = {}
+        self.foreign = 0
+        self._database = database
+        self._target = target
+        self._weights = weights
+        self._asked: set[uuid.UUID] = set()
+
+    async def read(self, legs: Sequence[LegHits]) -> None:
+        """Read and score the rows of the legs' hits that were not read before."""
+        hits = dict.fromkeys(hit.object_id for leg in legs for hit in leg.hits)
+        fresh = [key for key in hits if key not in self._asked]
+        if not fresh:
+            return
+        self._asked.update(fresh)
+        rows = await postgres.candidates(
+            self._database, self._target.collection_id, self.scope, fresh
+        )
+        self.foreign += len(fresh) - len(rows)
+        for row in rows:
+            self.found[row["object_id"]] = Found(
+                row=row,
+                target=self._target,
+                revision=self.scope.revision,
+                profile=self.profile,
+                sparse=bm25.score(self._weights, row["analysed"], row["analysed_title"]),
+            )
+
+
 class Searcher:
     """Answers searches. Opened once a process; everything it uses is given to it."""
 
@@ -74,6 +115,7 @@ class Searcher:
         self.settings = settings
         self._profiles = profiles
         self._sources = Sources(database, index)
+        self._last_profile: str | None = None
 
     async def search(self, caller: Caller, request: SearchRequest) -> Answer:
         """Answer one request under the caller's scope.
@@ -84,19 +126,20 @@ class Searcher:
         started = time.perf_counter()
         self._require_bounds(request)
         terms = analyse(request.query)
-        plan = await plan_search(self.database, caller, request, list(dict.fromkeys(terms)))
-        query = self._start(plan, request, terms)
+        embedding = self._start_early(request)
         try:
+            plan = await plan_search(self.database, caller, request, list(dict.fromkeys(terms)))
+            query = self._start(plan, request, terms, embedding)
             searched = await asyncio.gather(
                 *(self._search_target(query, target) for target in plan.targets)
             )
         finally:
-            for task in query.embedding.values():
+            for task in embedding.values():
                 task.cancel()
         found = {key: value for part in searched for key, value in part.found.items()}
         mode = self._rerank_mode(request)
         ranking = rank(found, mode=mode, weights=self._blend_weight)
-        candidates = await cite(self.database, caller.tenant_id, request, ranking, found)
+        candidates = cite(request, ranking, found)
         reports = [leg.report for part in searched for leg in part.legs] + _not_run(plan)
         return Answer(
             query_id=uuid.uuid4(),
@@ -126,28 +169,44 @@ class Searcher:
         if not 1 <= request.top_k <= MAX_TOP_K:
             raise InvalidInput(f"topK is {request.top_k}, it must be from 1 to {MAX_TOP_K}")
 
-    def _start(self, plan: Plan, request: SearchRequest, terms: list[str]) -> _Query:
-        """Start embedding the query, once per profile served, beside everything else."""
+    def _start_early(self, request: SearchRequest) -> dict[str, asyncio.Task[Vector]]:
+        """Start embedding with the profile used last, while the plan is still being read."""
+        if Leg.VECTOR not in request.legs or self._last_profile is None:
+            return {}
+        return {self._last_profile: self._embed(self._last_profile, request.query)}
+
+    def _start(
+        self,
+        plan: Plan,
+        request: SearchRequest,
+        terms: list[str],
+        embedding: dict[str, asyncio.Task[Vector]],
+    ) -> _Query:
+        """Embed the query once per profile served, beside everything else."""
         wanted = [target for target in plan.targets if target.sources]
         served = [target.served.get(IndexKind.VECTOR) for target in wanted]
         profiles = {s.generation.embedding_profile for s in served if s} - {None}
-        if Leg.VECTOR not in request.legs:
-            profiles = set()
+        if Leg.VECTOR in request.legs:
+            for profile in profiles:
+                if profile is not None and profile not in embedding:
+                    embedding[profile] = self._embed(profile, request.query)
+                self._last_profile = profile
         settings = self.settings
         return _Query(
             request=request,
             plan=plan,
             terms=terms,
-            embedding={
-                profile: asyncio.create_task(self._embed_query(profile, request.query))
-                for profile in profiles
-                if profile is not None
-            },
+            embedding=embedding,
             depth=max(settings.default_top_k, 2 * request.top_k, settings.rerank_depth),
             leg_timeout_s=min(
                 settings.leg_timeout_s, request.timeout_s or settings.request_timeout_s
             ),
         )
+
+    def _embed(self, profile: str, text: str) -> asyncio.Task[Vector]:
+        task = asyncio.create_task(self._embed_query(profile, text))
+        task.add_done_callback(_retrieve)  # a failure nobody waits for is no news
+        return task
 
     async def _embed_query(self, profile: str, text: str) -> Vector:
         try:
@@ -158,8 +217,22 @@ class Searcher:
     async def _search_target(self, query: _Query, target: Target) -> _Searched:
         statistics = target.statistics
         weights = bm25.weigh(_rarest(query.terms, statistics), statistics)
-        legs = await asyncio.gather(*(self._run(leg, query, target, weights) for leg in BUILT))
-        return await self._collect(query, target, legs, weights)
+        collected = _Collected(self.database, query, target, weights)
+        vector, words = await asyncio.gather(
+            self._run(Leg.VECTOR, query, target, weights),
+            self._run_words(query, target, weights, collected),
+        )
+        await collected.read([vector])
+        return await self._finish(query, target, [vector, *words], collected)
+
+    async def _run_words(
+        self, query: _Query, target: Target, weights: bm25.QueryWeights, collected: _Collected
+    ) -> list[LegHits]:
+        """The legs over words, which are done first: their rows are read meanwhile."""
+        words = (leg for leg in BUILT if leg is not Leg.VECTOR)
+        legs = await asyncio.gather(*(self._run(leg, query, target, weights) for leg in words))
+        await collected.read(legs)
+        return legs
 
     async def _run(
         self, leg: Leg, query: _Query, target: Target, weights: bm25.QueryWeights
@@ -187,34 +260,19 @@ class Searcher:
             ),
         )
 
-    async def _collect(
-        self, query: _Query, target: Target, legs: Sequence[LegHits], weights: bm25.QueryWeights
+    async def _finish(
+        self, query: _Query, target: Target, legs: Sequence[LegHits], collected: _Collected
     ) -> _Searched:
-        """Read the rows of every hit, rescore with the frozen statistics, drop what is foreign."""
-        ids = list(dict.fromkeys(hit.object_id for leg in legs for hit in leg.hits))
-        if not ids:
-            return _Searched(list(legs), {})
-        revision = max(leg.report.index_revision or 0 for leg in legs)
-        scope = scope_filter(query.plan, target, revision, query.request.filters)
-        rows = await postgres.candidates(self.database, target.collection_id, scope, ids)
-        served = target.served.get(IndexKind.VECTOR)
-        profile = served.generation.embedding_profile if served else None
-        found = {
-            row["object_id"]: Found(
-                row=row,
-                target=target,
-                revision=revision,
-                profile=profile,
-                sparse=bm25.score(weights, row["analysed"], row["analysed_title"]),
-            )
-            for row in rows
-        }
+        """Rank within the legs and complete what the blend needs."""
+        found = collected.found
         note_ranks(legs, found, pool=self.settings.rerank_depth, depth=query.depth)
         found = {key: candidate for key, candidate in found.items() if candidate.ranks}
-        if served and profile and profile in query.embedding:
-            await self._complete_cosines(served, legs, found, scope, query.embedding[profile])
+        served = target.served.get(IndexKind.VECTOR)
+        task = query.embedding.get(collected.profile or "")
+        if served and task:
+            await self._complete_cosines(served, legs, found, collected.scope, task)
         mark_anchors(found.values(), self.settings.rerank_depth)
-        return _Searched(list(legs), found, foreign=len(ids) - len(rows))
+        return _Searched(list(legs), found, foreign=collected.foreign)
 
     async def _complete_cosines(
         self,
@@ -252,6 +310,11 @@ class Searcher:
             return 0.0
         definition = self._profiles.definition(profile)
         return definition.blend_code if kind == "code" else definition.blend_text
+
+
+def _retrieve(task: asyncio.Task[Vector]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 def _rarest(terms: list[str], statistics: bm25.TermStatistics) -> list[str]:

@@ -7,6 +7,7 @@ A backend that ranks first and filters afterwards comes back short and is not en
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
@@ -64,16 +65,23 @@ async def prove_scope(index: HybridIndex, search: HybridSearch) -> None:
     versions = _versions()
     moved = [replace(version, object_id=uuid.uuid4()) for version in versions[:50]]
     vectors = _vectors(len(versions))
-    try:
+
+    def fill() -> None:
         for generation in (mine, other):
             index.create_generation(generation, dimension=_DIMENSION)
         index.upsert(mine, versions, vectors)
         index.upsert(other, moved, vectors[:50])
+
+    def drop() -> None:
+        for generation in (mine, other):
+            index.drop_generation(generation)
+
+    try:
+        await asyncio.to_thread(fill)
         await _prove(search, mine, _scopes("contract-a"), versions, vectors)
         await _prove(search, other, {"another tenant": _base("contract-b")}, moved, vectors)
     finally:
-        for generation in (mine, other):
-            index.drop_generation(generation)
+        await asyncio.to_thread(drop)
 
 
 def contract_hash(index: HybridIndex) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 
 from knowledge.errors import IndexUnavailable
 from knowledge.model.revision import Generation
-from knowledge.storage.backend import Hit, HybridSearch, ScopeFilter, Vector
+from knowledge.storage.backend import Hit, HybridIndex, HybridSearch, ScopeFilter, Vector
+from knowledge.storage.contract import contract_hash, prove_scope
+from knowledge.storage.postgres import service
+from knowledge.storage.postgres.database import AsyncDatabase
 
 
 class GuardedSearch:
@@ -21,6 +25,19 @@ class GuardedSearch:
         self.name = inner.name
         self.is_proven = False
         self.reason = "the index has not proven its scope filters yet"
+
+    async def prove(self, index: HybridIndex, database: AsyncDatabase) -> None:
+        """Have the backend prove its filters, once per version and schema, then let it be asked.
+
+        ``index`` is the same backend's writing side. Raises `ScopeContractBroken`,
+        `IndexUnavailable`, `DatabaseUnavailable`.
+        """
+        version = await asyncio.to_thread(index.version)
+        schema = contract_hash(index)
+        if not await service.is_proven(database, index.name, version, schema):
+            await prove_scope(index, self.inner)
+            await service.note_proof(database, index.name, version, schema)
+        self.is_proven = True
 
     async def close(self) -> None:
         await self.inner.close()

@@ -305,7 +305,7 @@ class SnapshotWriter:
         self._close_file()
         manifest = Manifest(
             snapshot_id=self.snapshot_id,
-            **self._identity,  # type: ignore[arg-type]
+            **self._identity,
             created_at=datetime.now(UTC),
             chunk_count=sum(self._counts.values()),
             files=tuple(

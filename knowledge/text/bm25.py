@@ -38,10 +38,10 @@ def idf(documents: int, frequency: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class QueryWeights:
-    """A query's terms with their idf times their count in the query."""
+    """A query's terms with their idf times their count in the query, for texts and for titles."""
 
-    text: tuple[tuple[str, float], ...]
-    title: tuple[tuple[str, float], ...]
+    text: Mapping[str, float]
+    title: Mapping[str, float]
     average_length: float
     average_title_length: float
 
@@ -49,15 +49,16 @@ class QueryWeights:
 def weigh(terms: Iterable[str], statistics: TermStatistics) -> QueryWeights:
     counts = Counter(terms)
     total = max(statistics.documents, 1)
+
+    def weights(frequencies: Mapping[str, int]) -> dict[str, float]:
+        return {
+            term: count * idf(total, min(total, frequencies.get(term, 0)))
+            for term, count in counts.items()
+        }
+
     return QueryWeights(
-        text=tuple(
-            (term, count * idf(total, min(total, statistics.in_text.get(term, 0))))
-            for term, count in counts.items()
-        ),
-        title=tuple(
-            (term, count * idf(total, min(total, statistics.in_title.get(term, 0))))
-            for term, count in counts.items()
-        ),
+        text=weights(statistics.in_text),
+        title=weights(statistics.in_title),
         average_length=statistics.average_length or 1.0,
         average_title_length=statistics.average_title_length or 1.0,
     )
@@ -74,13 +75,11 @@ def score(query: QueryWeights, analysed: str, analysed_title: str) -> float:
     return value
 
 
-def _field(weights: tuple[tuple[str, float], ...], analysed: str, average: float) -> float:
-    # Doubled spaces let str.count find neighbouring repeats: " a  a ".count(" a ") is 2.
-    padded = f" {analysed.replace(' ', '  ')} "
-    length = analysed.count(" ") + 1 if analysed else 0
-    norm = K1 * (1 - B + B * length / average)
-    total = 0.0
-    for term, weight in weights:
-        if frequency := padded.count(f" {term} "):
-            total += weight * frequency * (K1 + 1) / (frequency + norm)
-    return total
+def _field(weights: Mapping[str, float], analysed: str, average: float) -> float:
+    words = analysed.split()
+    norm = K1 * (1 - B + B * len(words) / average)
+    frequencies = Counter(filter(weights.__contains__, words))
+    return sum(
+        weights[term] * frequency * (K1 + 1) / (frequency + norm)
+        for term, frequency in frequencies.items()
+    )

@@ -55,7 +55,9 @@ def _entry(row: Row) -> dict[str, Any]:
         "embeddingProfileVersion": row["embedding_profile"],
         "headRevision": row["head_rev"],
         "served": served,
-        "lag": {kind: row["head_rev"] - served.get(kind, {"revision": 0})["revision"] for kind in kinds},
+        "lag": {
+            kind: row["head_rev"] - served.get(kind, {"revision": 0})["revision"] for kind in kinds
+        },
         "pendingEvents": row["pending"],
         "oldestPendingEvent": row["oldest"] and row["oldest"].isoformat(),
         "attempts": row["attempts"] or 0,

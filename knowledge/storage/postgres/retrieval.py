@@ -1,4 +1,4 @@
-"""What a search reads from PostgreSQL: the two SQL legs, candidates, texts."""
+"""What a search reads from PostgreSQL: the two SQL legs and the candidates' rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ METADATA_COVERAGE: Final = 0.6
 
 _CANDIDATES: Final = """
     select c.object_id, c.chunk_id, c.source_id, c.path, c.title, c.kind, c.language, c.line_start,
-           c.line_end, c.analysed, c.analysed_title
+           c.line_end, c.analysed, c.analysed_title, c.text, c.tags, c.metadata
     from chunk_versions c
     where c.object_id = any(%(ids)s) and c.collection_id = %(collection)s
       and c.from_rev <= %(rev)s and %(rev)s < c.to_rev
       and c.project_id = %(project)s and c.source_id = any(%(sources)s)
       and (c.acl is null or c.acl && %(acl)s)
 """
-_TEXTS: Final = "select object_id, text, tags, metadata from chunk_versions where object_id = any(%s)"
 
 
 async def search_full_text(
@@ -97,13 +96,3 @@ async def candidates(
     }
     [rows] = await database.rows(scope.tenant_id, (_CANDIDATES, values))
     return rows
-
-
-async def texts(
-    database: AsyncDatabase, tenant_id: str, object_ids: Sequence[uuid.UUID]
-) -> dict[uuid.UUID, Row]:
-    """Text, tags and metadata of items that `candidates` admitted, by object id."""
-    if not object_ids:
-        return {}
-    [rows] = await database.rows(tenant_id, (_TEXTS, [list(object_ids)]))
-    return {row["object_id"]: row for row in rows}

@@ -38,6 +38,8 @@ create function search_full_text(
     $$;
 
 -- Chunks whose path, title and tags hold at least p_coverage of the summed weight of p_terms.
+-- The lightest (most common) words together weigh less than that, so a hit must hold one of the
+-- others: only those are looked up in the index.
 create function search_metadata(
     p_collection uuid, p_rev integer, p_project text, p_sources text[], p_acl text[],
     p_terms text[], p_weights double precision[], p_coverage double precision, p_limit integer,
@@ -52,7 +54,12 @@ create function search_metadata(
                     where q.term = any(m.terms)) / (select sum(w) from unnest(p_weights) w) as score
             from metadata_items m join chunk_versions c using (object_id)
             where m.tenant_id = current_tenant() and m.collection_id = p_collection
-              and m.terms && p_terms
+              and m.terms && (
+                  select array_agg(w.term) from (
+                      select term, sum(weight) over (order by weight, term) as upto,
+                             sum(weight) over () as total
+                      from unnest(p_terms, p_weights) as q(term, weight)
+                  ) w where w.upto >= p_coverage * w.total)
               and c.from_rev <= p_rev and p_rev < c.to_rev
               and c.project_id = p_project and c.source_id = any(p_sources)
               and (c.acl is null or c.acl && p_acl)
