@@ -32,7 +32,7 @@ class RetrievalSettings(Section):
     fusion: Literal["rrf"] = "rrf"
     rerank_profile: Literal["reranker", "none"] = "reranker"
     rerank_depth: int = Field(
-        50, ge=10, le=200, description="Hits of each chunk leg whose union the blend scores."
+        30, ge=10, le=200, description="Hits of each chunk leg whose union the blend scores."
     )
     leg_timeout_s: float = Field(0.8, gt=0, le=30)
     request_timeout_s: float = Field(2.0, gt=0, le=60)

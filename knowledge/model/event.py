@@ -15,11 +15,13 @@ REBUILD_REQUESTED: Final = "RebuildRequested"
 
 INBOUND: Final = (CHUNKS_PUBLISHED, SOURCE_DELETED, SOURCE_ACCESS_CHANGED)
 
+RETRIEVAL_EXECUTED: Final = "RetrievalExecuted"
+
 TOPICS: Final = {
     "IndexRevisionReady": "retrieval.indexes.v1.index-revision-ready",
     "IndexRevisionRetired": "retrieval.indexes.v1.index-revision-retired",
     "IndexDegraded": "retrieval.indexes.v1.index-degraded",
-    "RetrievalExecuted": "retrieval.queries.v1.retrieval-executed",
+    RETRIEVAL_EXECUTED: "retrieval.queries.v1.retrieval-executed",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
 
@@ -23,13 +24,14 @@ def cite(
 
 def _candidate(found: Found, ranking: Ranking, key: uuid.UUID, *, explain: bool) -> Candidate:
     row = found.row
+    extras = json.loads(row["extras"])
     return Candidate(
         text=row["text"],
         title=row["title"],
         kind=row["kind"],
         language=row["language"],
-        tags=tuple(row["tags"]),
-        metadata=row["metadata"],
+        tags=tuple(extras["tags"]),
+        metadata=extras["metadata"],
         citation=Citation(
             chunk_id=row["chunk_id"],
             source_id=row["source_id"],

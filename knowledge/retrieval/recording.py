@@ -10,17 +10,19 @@ import asyncio
 import hashlib
 import json
 import logging
+import uuid
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from knowledge.errors import DatabaseUnavailable, InvalidInput
-from knowledge.model.event import OutboundEvent
+from knowledge.model.event import RETRIEVAL_EXECUTED, TOPICS
 from knowledge.retrieval.answer import Answer
 from knowledge.retrieval.request import SearchRequest
-from knowledge.retrieval.wire import answer_to_wire
 from knowledge.storage.postgres.database import AsyncDatabase
-from knowledge.storage.postgres.records import record_statements
+from knowledge.storage.postgres.records import record
 
 FLUSH_INTERVAL_S: Final = 0.2
 CAPACITY: Final = 2000
@@ -34,10 +36,11 @@ class Recorder:
 
     def __init__(self, database: AsyncDatabase) -> None:
         self._database = database
-        self._queue: asyncio.Queue[tuple[SearchRequest, Answer]] = asyncio.Queue(CAPACITY)
+        self._queue: asyncio.Queue[_Record] = asyncio.Queue(CAPACITY)
 
-    async def record(self, request: SearchRequest, answer: Answer) -> None:
-        await self._queue.put((request, answer))
+    async def record(self, request: SearchRequest, answer: Answer, wire: Mapping[str, Any]) -> None:
+        """Queue a record; ``wire`` is the answer as it was sent. Waits while the queue is full."""
+        await self._queue.put(_Record(request, answer, wire))
 
     async def run(self) -> None:
         try:
@@ -52,11 +55,11 @@ class Recorder:
         while not self._queue.empty():
             batch = [self._queue.get_nowait() for _ in range(min(_BATCH, self._queue.qsize()))]
             by_tenant: dict[str, list[dict[str, Any]]] = defaultdict(list)
-            for request, answer in batch:
-                by_tenant[answer.scope.tenant_id].append(describe(request, answer))
+            for item in batch:
+                by_tenant[item.answer.scope.tenant_id].append(_describe(item))
             try:
                 for tenant_id, records in by_tenant.items():
-                    await self._database.execute(tenant_id, *record_statements(records))
+                    await record(self._database, tenant_id, records)
             except InvalidInput:
                 logger.exception("records were refused", extra={"lost": len(batch)})
             except DatabaseUnavailable:
@@ -67,46 +70,48 @@ class Recorder:
                 return
 
 
-def describe(request: SearchRequest, answer: Answer) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Record:
+    request: SearchRequest
+    answer: Answer
+    wire: Mapping[str, Any]
+    event_id: uuid.UUID = field(default_factory=uuid.uuid4)
+    executed_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+def _describe(item: _Record) -> dict[str, Any]:
     """The row of one search: scope, query hash (never the query), indexes, citations."""
-    wire = answer_to_wire(answer)
-    citations = [candidate["citation"] for candidate in wire["candidates"]]
-    scope = answer.scope
-    content = json.dumps(
-        [scope.tenant_id, scope.project_id, scope.principal, citations],
-        sort_keys=True,
-        ensure_ascii=False,
-    )
-    event = OutboundEvent(
-        "RetrievalExecuted",
-        scope.tenant_id,
-        str(answer.query_id),
-        {
-            "queryId": str(answer.query_id),
-            "tenantId": scope.tenant_id,
-            "runId": None if request.run_id is None else str(request.run_id),
-            "resultCount": len(citations),
-            "latencyMs": round(answer.latency_ms),
-        },
-        event_id=answer.query_id,  # described again after a failure, it is still one event
-    )
+    request, answer, scope = item.request, item.answer, item.answer.scope
+    citations = [candidate["citation"] for candidate in item.wire["candidates"]]
+    content = json.dumps([scope.tenant_id, scope.project_id, scope.principal, citations])
+    run_id = None if request.run_id is None else str(request.run_id)
+    latency_ms = round(answer.latency_ms)
     return {
-        "query_id": answer.query_id,
+        "query_id": str(answer.query_id),
         "tenant_id": scope.tenant_id,
         "project_id": scope.project_id,
         "principal": scope.principal,
         "groups": list(scope.groups),
-        "run_id": request.run_id,
-        "query_hash": hashlib.sha256(request.query.encode("utf-8", "surrogatepass")).digest(),
+        "run_id": run_id,
+        "query_hash": hashlib.sha256(request.query.encode("utf-8", "surrogatepass")).hexdigest(),
         "filters": _filters(request),
-        "indexes_used": list(answer.indexes_used),
-        "legs": wire["legs"],
+        "indexes_used": [str(index) for index in answer.indexes_used],
+        "legs": item.wire["legs"],
         "result_count": len(citations),
         "citations_ref": hashlib.sha256(content.encode()).hexdigest(),
         "citations": citations,
-        "latency_ms": round(answer.latency_ms),
-        "executed_at": event.occurred_at,
-        "event": event,
+        "latency_ms": latency_ms,
+        "executed_at": item.executed_at.isoformat(),
+        "event_id": str(item.event_id),
+        "topic": TOPICS[RETRIEVAL_EXECUTED],
+        "event_type": RETRIEVAL_EXECUTED,
+        "event": {
+            "queryId": str(answer.query_id),
+            "tenantId": scope.tenant_id,
+            "runId": run_id,
+            "resultCount": len(citations),
+            "latencyMs": latency_ms,
+        },
     }
 
 

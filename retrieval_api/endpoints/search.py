@@ -36,12 +36,11 @@ async def search(request: Request) -> Response:
     except TimeoutError:
         service.metrics.count_failure(caller.tenant_id, "timed_out")
         raise
-    await service.recorder.record(wanted, answer)
+    wire = answer_to_wire(answer)
+    await service.recorder.record(wanted, answer, wire)
     service.metrics.count(answer)
     return Response(
-        json.dumps(answer_to_wire(answer), ensure_ascii=False, separators=(",", ":")).encode(
-            "utf-8", "replace"
-        ),
+        json.dumps(wire, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"),
         media_type="application/json",
     )
 

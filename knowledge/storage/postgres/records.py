@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 
-from psycopg.types.json import Jsonb
+from knowledge.storage.postgres.database import AsyncDatabase, Row
 
-from knowledge.model.event import OutboundEvent
-from knowledge.storage.postgres.database import AsyncDatabase, Params, Row
-
-_QUERY: Final = """
-    insert into retrieval_queries (query_id, tenant_id, project_id, principal, groups, run_id,
-        query_hash, filters, indexes_used, legs, result_count, citations_ref, latency_ms,
-        executed_at)
-    values (%(query_id)s, %(tenant_id)s, %(project_id)s, %(principal)s, %(groups)s, %(run_id)s,
-        %(query_hash)s, %(filters)s, %(indexes_used)s, %(legs)s, %(result_count)s,
-        %(citations_ref)s, %(latency_ms)s, %(executed_at)s)
-    on conflict do nothing
-"""
-_CITATIONS: Final = """
-    insert into citations (tenant_id, citations_ref, principal, project_id, citations)
-    values (%(tenant_id)s, %(citations_ref)s, %(principal)s, %(project_id)s, %(citations)s)
-    on conflict do nothing
-"""
-_EVENT: Final = """
+_RECORD: Final = """
+    with record as materialized (
+        select * from jsonb_to_recordset(%s::jsonb) as r(
+            query_id uuid, tenant_id text, project_id text, principal text, groups text[],
+            run_id uuid, query_hash text, filters jsonb, indexes_used uuid[], legs jsonb,
+            result_count integer, citations_ref text, citations jsonb, latency_ms integer,
+            executed_at timestamptz, event_id uuid, topic text, event_type text, event jsonb)
+    ), query as (
+        insert into retrieval_queries (query_id, tenant_id, project_id, principal, groups, run_id,
+            query_hash, filters, indexes_used, legs, result_count, citations_ref, latency_ms,
+            executed_at)
+        select query_id, tenant_id, project_id, principal, groups, run_id, decode(query_hash, 'hex'),
+               filters, indexes_used, legs, result_count, citations_ref, latency_ms, executed_at
+        from record on conflict do nothing
+    ), citation as (
+        insert into citations (tenant_id, citations_ref, principal, project_id, citations)
+        select distinct on (citations_ref) tenant_id, citations_ref, principal, project_id, citations
+        from record on conflict do nothing
+    )
     insert into outbox (tenant_id, event_id, topic, event_type, subject, payload, occurred_at)
-    values (%s, %s, %s, %s, %s, %s, %s) on conflict do nothing
+    select tenant_id, event_id, topic, event_type, query_id::text, event, executed_at
+    from record on conflict do nothing
 """
 _READABLE: Final = """
     select distinct v.chunk_id
@@ -40,27 +43,14 @@ _READABLE: Final = """
 """
 
 
-def record_statements(records: Sequence[Mapping[str, Any]]) -> list[tuple[LiteralString, Params]]:
-    """One statement a row: the query, its citations by content hash, and the event."""
-    statements: list[tuple[LiteralString, Params]] = []
-    for record in records:
-        values = {key: value for key, value in record.items() if key != "event"}
-        for name in ("filters", "legs", "citations"):
-            values[name] = Jsonb(record[name])
-        statements += [(_QUERY, values), (_CITATIONS, values), (_EVENT, _event(record["event"]))]
-    return statements
+async def record(
+    database: AsyncDatabase, tenant_id: str, records: Sequence[Mapping[str, Any]]
+) -> None:
+    """Write queries, their citations by content hash, and their events: one statement for all.
 
-
-def _event(event: OutboundEvent) -> list[Any]:
-    return [
-        event.tenant_id,
-        event.event_id,
-        event.topic,
-        event.event_type,
-        event.subject,
-        Jsonb(event.payload),
-        event.occurred_at,
-    ]
+    The same query id again changes nothing.
+    """
+    await database.execute(tenant_id, (_RECORD, [json.dumps(records, ensure_ascii=False)]))
 
 
 async def find_query(

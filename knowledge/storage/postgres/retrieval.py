@@ -18,7 +18,8 @@ METADATA_COVERAGE: Final = 0.6
 
 _CANDIDATES: Final = """
     select c.object_id, c.chunk_id, c.source_id, c.path, c.title, c.kind, c.language, c.line_start,
-           c.line_end, c.analysed, c.analysed_title, c.text, c.tags, c.metadata
+           c.line_end, c.analysed, c.analysed_title, c.text,
+           jsonb_build_object('tags', c.tags, 'metadata', c.metadata)::text as extras
     from chunk_versions c
     where c.object_id = any(%(ids)s) and c.collection_id = %(collection)s
       and c.from_rev <= %(rev)s and %(rev)s < c.to_rev
