@@ -150,7 +150,6 @@ def _version(rng: random.Random) -> ChunkVersion:
         project_id=rng.choice(PROJECTS),
         chunk=chunk,
         analysed=" ".join(rng.choices(WORDS, k=rng.randint(3, 30))),
-        analysed_title="",
         text_hash=b"",
     )
 

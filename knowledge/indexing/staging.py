@@ -144,6 +144,6 @@ def _opening(
         chunk=chunk,
         content_hash=content_hash(chunk),
         text_hash=text_hash(chunk),
-        analysed=" ".join([*title, *analyse(chunk.text)]),
-        analysed_title=" ".join(title),
+        terms=[*title, *analyse(chunk.text)],
+        title_terms=title,
     )

@@ -46,5 +46,4 @@ class ChunkVersion:
     project_id: str
     chunk: Chunk
     analysed: str
-    analysed_title: str
     text_hash: bytes

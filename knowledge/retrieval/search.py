@@ -97,7 +97,7 @@ class _Collected:
                 target=self._target,
                 revision=self.scope.revision,
                 profile=self.profile,
-                sparse=bm25.score(self._weights, row["analysed"], row["analysed_title"]),
+                sparse=bm25.score(self._weights, row["words"], row["title_words"]),
             )
 
 

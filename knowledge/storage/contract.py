@@ -203,7 +203,6 @@ def _versions() -> list[ChunkVersion]:
                     project_id=case.project,
                     chunk=chunk,
                     analysed=f"{_TERM} w{number}",
-                    analysed_title="",
                     text_hash=b"",
                 )
             )

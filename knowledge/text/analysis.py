@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -69,3 +71,19 @@ def _terms(word: str) -> tuple[str, ...]:
     if len(parts) > 1:
         terms.append(word.strip("._").lower())
     return tuple(terms)
+
+
+def count_terms(terms: Iterable[str]) -> str:
+    """Terms as they are stored for scoring: ``"3 lease=2 token=1 "``, the length before them.
+
+    Looking one term up in this costs a substring search instead of a pass over all words; a
+    term holds neither a space nor ``=``, so a match is exact.
+    """
+    counts = Counter(terms)
+    return f"{counts.total()} " + "".join(f"{term}={count} " for term, count in counts.items())
+
+
+def expand_terms(counted: str) -> str:
+    """The terms of `count_terms` joined by spaces, each as often as it was counted."""
+    pairs = (word.partition("=") for word in counted.split()[1:])
+    return " ".join(" ".join([term] * int(count)) for term, _, count in pairs)

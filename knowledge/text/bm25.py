@@ -38,10 +38,14 @@ def idf(documents: int, frequency: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class QueryWeights:
-    """A query's terms with their idf times their count in the query, for texts and for titles."""
+    """A query's terms with their idf times their count in the query, for texts and for titles.
+
+    ``text_needles`` and ``title_needles`` are the same with terms as they stand in counted words.
+    """
 
     text: Mapping[str, float]
-    title: Mapping[str, float]
+    text_needles: tuple[tuple[str, float], ...]
+    title_needles: tuple[tuple[str, float], ...]
     average_length: float
     average_title_length: float
 
@@ -56,30 +60,34 @@ def weigh(terms: Iterable[str], statistics: TermStatistics) -> QueryWeights:
             for term, count in counts.items()
         }
 
+    text, title = weights(statistics.in_text), weights(statistics.in_title)
     return QueryWeights(
-        text=weights(statistics.in_text),
-        title=weights(statistics.in_title),
+        text=text,
+        text_needles=tuple((f" {term}=", weight) for term, weight in text.items()),
+        title_needles=tuple((f" {term}=", weight) for term, weight in title.items()),
         average_length=statistics.average_length or 1.0,
         average_title_length=statistics.average_title_length or 1.0,
     )
 
 
-def score(query: QueryWeights, analysed: str, analysed_title: str) -> float:
+def score(query: QueryWeights, words: str, title_words: str) -> float:
     """BM25 of one document, 0 when it holds no term of the query.
 
-    ``analysed`` is title and text, ``analysed_title`` the title: terms joined by one space.
+    ``words`` are title and text, ``title_words`` the title, as `count_terms` writes them.
     """
-    value = _field(query.text, analysed, query.average_length)
-    if value and analysed_title:  # a term of the title is one of the text
-        value += TITLE_WEIGHT * _field(query.title, analysed_title, query.average_title_length)
+    value = _field(query.text_needles, words, query.average_length)
+    if value:  # a term of the title is one of the text
+        value += TITLE_WEIGHT * _field(query.title_needles, title_words, query.average_title_length)
     return value
 
 
-def _field(weights: Mapping[str, float], analysed: str, average: float) -> float:
-    words = analysed.split()
-    norm = K1 * (1 - B + B * len(words) / average)
-    frequencies = Counter(filter(weights.__contains__, words))
-    return sum(
-        weights[term] * frequency * (K1 + 1) / (frequency + norm)
-        for term, frequency in frequencies.items()
-    )
+def _field(needles: tuple[tuple[str, float], ...], words: str, average: float) -> float:
+    norm = K1 * (1 - B + B * int(words[: words.index(" ")]) / average)
+    total = 0.0
+    for needle, weight in needles:
+        at = words.find(needle)
+        if at >= 0:
+            start = at + len(needle)
+            frequency = int(words[start : words.index(" ", start)])
+            total += weight * frequency * (K1 + 1) / (frequency + norm)
+    return total

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from knowledge.text.analysis import MAX_TERM_CHARS, analyse
+from knowledge.text.analysis import MAX_TERM_CHARS, analyse, count_terms, expand_terms
 from knowledge.text.bm25 import K1, TITLE_WEIGHT, B, TermStatistics, idf, score, weigh
 
 
@@ -44,20 +44,26 @@ def test_scores_equal_the_plain_formula() -> None:
         weights = weigh(query, _statistics(texts, titles))
         for text, title in zip(texts, titles, strict=True):
             expected = _okapi(query, text, texts) + TITLE_WEIGHT * _okapi(query, title, titles)
-            assert score(weights, " ".join(text), " ".join(title)) == pytest.approx(expected)
+            assert score(weights, count_terms(text), count_terms(title)) == pytest.approx(expected)
 
 
 def test_a_document_without_a_word_of_the_query_scores_nothing() -> None:
     weights = weigh(["lease"], TermStatistics(3, 5, 1, {"lease": 2}, {}))
-    for analysed in ("", "clock", "leases", "released", "a lease.s"):
-        assert score(weights, analysed, "") == 0
+    for words in ("", "clock", "leases", "released", "a lease.s"):
+        assert score(weights, count_terms(words.split()), count_terms([])) == 0
+
+
+def test_counted_terms_expand_to_the_same_terms() -> None:
+    for terms in ([], ["a"], ["b", "a", "b", "a.b"]):
+        assert sorted(expand_terms(count_terms(terms)).split()) == sorted(terms)
+    assert count_terms(["lease", "token", "lease"]) == "3 lease=2 token=1 "
 
 
 def test_an_empty_collection_and_an_unknown_word_give_finite_weights() -> None:
     for documents in (0, 1, 5):
         weights = weigh(["x"], TermStatistics(documents, 0, 0, {"x": 9}, {}))
         assert all(math.isfinite(weight) and weight > 0 for weight in dict(weights.text).values())
-        assert math.isfinite(score(weights, "x y", "x"))
+        assert math.isfinite(score(weights, count_terms("xy"), count_terms("x")))
 
 
 def test_rarer_words_weigh_more_and_never_less_than_nothing() -> None:

@@ -160,9 +160,9 @@ def large_collection(runtime: Runtime) -> uuid.UUID:
             connection.execute(
                 "insert into chunk_versions (object_id, tenant_id, collection_id, chunk_id,"
                 " from_rev, acl_rev, snapshot_id, source_id, project_id, path, anchor, title, text,"
-                " kind, content_hash, text_hash, analysed, analysed_title, terms)"
+                " kind, content_hash, text_hash, words, title_words, terms)"
                 " select gen_random_uuid(), %(t)s, %(c)s, gen_random_uuid(), 1, 1,"
-                " gen_random_uuid(), 's1', 'p1', 'p' || n, '', '', 't', 'document', '', '', 'x', '',"
+                " gen_random_uuid(), 's1', 'p1', 'p' || n, '', '', 't', 'document', '', '', '1 x=1 ', '0 ',"
                 " array['common', 'w' || n %% 1000] from generate_series(1, 5000) n",
                 {"t": tenant, "c": collection.collection_id},
             )

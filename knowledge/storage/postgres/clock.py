@@ -14,16 +14,16 @@ from knowledge.model.chunk import Chunk, ChunkVersion
 from knowledge.model.collection import Collection
 from knowledge.model.revision import OPEN
 from knowledge.storage.postgres.database import Database, Row
+from knowledge.text.analysis import count_terms, expand_terms
 
 _COLUMNS = (
     "object_id, tenant_id, collection_id, chunk_id, from_rev, acl_rev, snapshot_id, source_id,"
     " project_id, path, anchor, title, text, kind, language, tags, metadata, line_start, line_end,"
-    " acl, updated_at, content_hash, text_hash, analysed, analysed_title, terms"
+    " acl, updated_at, content_hash, text_hash, words, title_words, terms"
 )
 _INDEXED = (
     "object_id, chunk_id, from_rev, to_rev, source_id, project_id, path, anchor, title, text,"
-    " kind, language, tags, metadata, line_start, line_end, acl, updated_at, text_hash, analysed,"
-    " analysed_title"
+    " kind, language, tags, metadata, line_start, line_end, acl, updated_at, text_hash, words"
 )
 
 
@@ -58,8 +58,8 @@ class Opening:
     chunk: Chunk
     content_hash: bytes
     text_hash: bytes
-    analysed: str
-    analysed_title: str
+    terms: Sequence[str]
+    title_terms: Sequence[str]
 
 
 def lock_head(connection: Connection[Row], collection: Collection) -> int:
@@ -171,9 +171,9 @@ def _opening_row(collection: Collection, revision: int, opening: Opening) -> Seq
         chunk.updated_at,
         opening.content_hash,
         opening.text_hash,
-        opening.analysed,
-        opening.analysed_title,
-        sorted(set(opening.analysed.split())),
+        count_terms(opening.terms),
+        count_terms(opening.title_terms),
+        sorted(set(opening.terms)),
     )
 
 
@@ -320,8 +320,7 @@ def _version(row: Row, upto: int) -> ChunkVersion:
             acl=None if row["acl"] is None else tuple(row["acl"]),
             updated_at=row["updated_at"],
         ),
-        analysed=row["analysed"],
-        analysed_title=row["analysed_title"],
+        analysed=expand_terms(row["words"]),
         text_hash=row["text_hash"],
     )
 

@@ -18,7 +18,7 @@ METADATA_COVERAGE: Final = 0.6
 
 _CANDIDATES: Final = """
     select c.object_id, c.chunk_id, c.source_id, c.path, c.title, c.kind, c.language, c.line_start,
-           c.line_end, c.analysed, c.analysed_title, c.text,
+           c.line_end, c.words, c.title_words, c.text,
            jsonb_build_object('tags', c.tags, 'metadata', c.metadata)::text as extras
     from chunk_versions c
     where c.object_id = any(%(ids)s) and c.collection_id = %(collection)s

@@ -171,8 +171,8 @@ create table chunk_versions (
     updated_at     timestamptz,
     content_hash   bytea not null,
     text_hash      bytea not null,
-    analysed       text not null,
-    analysed_title text not null,
+    words          text not null,  -- analysed title and text, counted: "3 lease=2 token=1 "
+    title_words    text not null,
     terms          text[] collate "C" not null
 );
 create unique index chunk_versions_open on chunk_versions (collection_id, chunk_id) where to_rev = 2147483647;

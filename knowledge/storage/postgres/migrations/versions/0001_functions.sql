@@ -88,8 +88,8 @@ create function freeze_statistics(p_collection uuid, p_rev integer) returns inte
         delete from term_frequencies where collection_id = p_collection and from_rev = p_rev;
         insert into term_statistics
             select v_tenant, p_collection, p_rev, count(*),
-                   coalesce(avg(cardinality(string_to_array(nullif(analysed, ''), ' '))), 0),
-                   coalesce(avg(coalesce(cardinality(string_to_array(nullif(analysed_title, ''), ' ')), 0)), 0)
+                   coalesce(avg(split_part(words, ' ', 1)::integer), 0),
+                   coalesce(avg(split_part(title_words, ' ', 1)::integer), 0)
             from chunk_versions
             where collection_id = p_collection and from_rev <= p_rev and p_rev < to_rev
         on conflict (collection_id, from_rev) do update set
@@ -103,8 +103,9 @@ create function freeze_statistics(p_collection uuid, p_rev integer) returns inte
                 where collection_id = p_collection and from_rev <= p_rev and p_rev < to_rev
                 group by term
                 union all
-                select term, 0, count(distinct object_id)
-                from chunk_versions, unnest(string_to_array(nullif(analysed_title, ''), ' ')) term
+                select split_part(word, '=', 1) as term, 0, count(*)
+                from chunk_versions,
+                     unnest((string_to_array(rtrim(title_words), ' '))[2:]) word
                 where collection_id = p_collection and from_rev <= p_rev and p_rev < to_rev
                 group by term
             ) counted group by term;
