@@ -11,10 +11,11 @@ import yaml
 
 from knowledge.home import Home
 
-
 DATABASE_VARIABLE: Final = "KNOWLEDGE_DAGSTER_DATABASE_URL"
 """Dagster hands its configuration to child processes as arguments, which every user of the
 machine can list; a variable keeps the password out of them."""
+
+MAX_SOCKET_PATH_BYTES: Final = 100
 
 
 def write_instance_config(home: Home) -> Path:
@@ -27,6 +28,35 @@ def write_instance_config(home: Home) -> Path:
         yaml.safe_dump(instance_config(), file, sort_keys=False)
     Path(name).replace(path)
     return path
+
+
+def code_server_socket(home: Home) -> Path:
+    """Where the server with the project's definitions listens, for this user only.
+
+    Socket paths are limited to about a hundred bytes: a deep home gets one in a private folder
+    of the system's temporary directory.
+    """
+    path = home.run_dir / "code.sock"
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
+        return path
+    return Path(tempfile.gettempdir()) / f"knowledge-{home.installation_id[:12]}" / "code.sock"
+
+
+def write_workspace(home: Home) -> Path:
+    """Write ``dagster/workspace.yaml``: webserver and daemon share one code server.
+
+    Left to themselves each starts its own, and the daemon a new one every minute.
+    """
+    socket = code_server_socket(home)
+    socket.parent.mkdir(mode=0o700, exist_ok=True)
+    path = workspace_file(home)
+    server = {"host": "localhost", "socket": str(socket), "location_name": "knowledge"}
+    path.write_text(yaml.safe_dump({"load_from": [{"grpc_server": server}]}))
+    return path
+
+
+def workspace_file(home: Home) -> Path:
+    return home.dagster_dir / "workspace.yaml"
 
 
 def instance_config() -> dict[str, Any]:

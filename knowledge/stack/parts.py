@@ -6,12 +6,12 @@ This is the one list; the supervisor, ``knowledge status`` and ``knowledge down`
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Final
 
 import httpx
@@ -20,7 +20,11 @@ import psutil  # type: ignore[import-untyped]
 from knowledge.errors import Unavailable
 from knowledge.home import Home
 from knowledge.settings import Settings
-from knowledge.stack.dagster_instance import DATABASE_VARIABLE
+from knowledge.stack.dagster_instance import (
+    DATABASE_VARIABLE,
+    code_server_socket,
+    workspace_file,
+)
 from knowledge.stack.process import MARK
 from knowledge.stack.servers import ServerAddresses
 from knowledge.storage.postgres.probe import oldest_daemon_heartbeat, server_version
@@ -87,20 +91,25 @@ def _api_command(context: StackContext) -> list[str]:
     ]
 
 
-def _webserver_command(context: StackContext) -> list[str]:
+def _code_server_command(context: StackContext) -> list[str]:
+    path = code_server_socket(context.home)
+    path.unlink(missing_ok=True)  # of a server that was killed
     return [
-        *(sys.executable, "-m", "dagster_webserver", "-h", "127.0.0.1"),
-        *("-p", str(context.dagster_port), *_workspace()),
+        *(sys.executable, "-m", "dagster", "api", "grpc", "--socket", str(path)),
+        *("-m", "orchestration.definitions", "--location-name", "knowledge"),
     ]
 
 
-def _daemon_command(_context: StackContext) -> list[str]:
-    return [sys.executable, "-m", "dagster._daemon", "run", *_workspace()]
+def _webserver_command(context: StackContext) -> list[str]:
+    return [
+        *(sys.executable, "-m", "dagster_webserver", "-h", "127.0.0.1"),
+        *("-p", str(context.dagster_port), "-w", str(workspace_file(context.home))),
+    ]
 
 
-def _workspace() -> list[str]:
-    file = Path(__file__).parents[2] / "workspace.yaml"  # absent from an installed wheel
-    return ["-w", str(file)] if file.is_file() else ["-m", "orchestration.definitions"]
+def _daemon_command(context: StackContext) -> list[str]:
+    workspace = workspace_file(context.home)
+    return [sys.executable, "-m", "dagster._daemon", "run", "-w", str(workspace)]
 
 
 # --- how the parts are asked --------------------------------------------------------------
@@ -121,6 +130,17 @@ def _probe_weaviate(context: StackContext, _pid: int | None) -> str:
 
 def _probe_api(context: StackContext, _pid: int | None) -> str:
     return _get_version(f"{context.api_url}/healthz", "version")
+
+
+def _probe_code_server(context: StackContext, _pid: int | None) -> str:
+    """It listens once it has loaded the definitions."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(PROBE_TIMEOUT_S)
+        try:
+            connection.connect(str(code_server_socket(context.home)))
+        except OSError as error:
+            raise Unavailable(str(error)) from error
+    return version("dagster")
 
 
 def _probe_webserver(context: StackContext, _pid: int | None) -> str:
@@ -177,10 +197,18 @@ PARTS: Final = (
         command=_api_command,
     ),
     Part(
+        name="dagster-code-server",
+        url=lambda context: None,
+        probe=_probe_code_server,
+        after=("postgres", "weaviate"),
+        command=_code_server_command,
+        start_timeout_s=120.0,
+    ),
+    Part(
         name="dagster-webserver",
         url=lambda context: context.dagster_url,
         probe=_probe_webserver,
-        after=("postgres", "weaviate"),
+        after=("dagster-code-server",),
         command=_webserver_command,
         start_timeout_s=120.0,
     ),
@@ -188,7 +216,7 @@ PARTS: Final = (
         name="dagster-daemon",
         url=lambda context: None,
         probe=_probe_daemon,
-        after=("postgres", "weaviate"),
+        after=("dagster-code-server",),
         command=_daemon_command,
         start_timeout_s=120.0,
     ),

@@ -14,7 +14,7 @@ from typing import Final
 from knowledge.errors import StackError, Unavailable
 from knowledge.home import Home
 from knowledge.settings import Settings
-from knowledge.stack.dagster_instance import write_instance_config
+from knowledge.stack.dagster_instance import write_instance_config, write_workspace
 from knowledge.stack.parts import PARTS, Part, StackContext, part_environment
 from knowledge.stack.ports import choose_port
 from knowledge.stack.process import (
@@ -113,6 +113,7 @@ class Supervisor:
         self._progress("postgres: preparing databases and schema")
         urls = prepare_database(addresses.database_admin_url, self._home.database_key)
         write_instance_config(self._home)
+        write_workspace(self._home)
         return StackContext(
             home=self._home,
             settings=self._settings,
