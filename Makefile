@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 LOCKS := requirements.lock requirements-models.lock
 # One stamp for each content of what the environment is made of: a second set-up costs nothing.
 STAMP := $(VENV)/.ready-$(shell cat $(LOCKS) pyproject.toml | cksum | tr ' ' '-')
-SOURCES := knowledge retrieval_api orchestration dbt_like_checks tests
+SOURCES := knowledge retrieval_api orchestration dbt_like_checks tests benchmarks
 
 .PHONY: help setup weaviate demo test lint format lock leaks up down clean
 
@@ -51,7 +51,7 @@ test: weaviate  ## Run the tests against real servers.
 lint: setup  ## Style, types, and which package may import which.
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
-	@$(BIN)/mypy --strict knowledge retrieval_api orchestration dbt_like_checks
+	@$(BIN)/mypy --strict $(SOURCES)
 	@$(BIN)/lint-imports
 
 format: setup  ## Rewrite the sources in the project's style.

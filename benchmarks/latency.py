@@ -14,6 +14,7 @@ import json
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -36,6 +37,15 @@ from knowledge.text.analysis import analyse
 Call = Callable[[str], Awaitable[object]]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The collection that is asked, and the project it is asked for."""
+
+    tenant: str
+    project: str
+    collection: str
+
+
 @click.command()
 @click.option("--tenant", required=True)
 @click.option("--project", required=True)
@@ -51,22 +61,21 @@ def main(
     rate: float, seconds: float,
 ) -> None:  # fmt: skip
     """Print p50 of both sides and their ratio; with --rate, percentiles under load."""
+    place = Place(tenant, project, collection)
     texts = [json.loads(line)["text"] for line in queries.read_text().splitlines()]
     with open_runtime(Home.locate()) as runtime:
         client = catalogue.create_client(
             runtime.owner, tenant, projects=[project], groups=[], scopes=["factory.knowledge.read"]
         )
         try:
-            asyncio.run(
-                _run(runtime, client, tenant, project, collection, texts, api, pairs, limit, rate, seconds)
-            )
+            asyncio.run(_run(runtime, client, place, texts, api, pairs, limit, rate, seconds))
         finally:
             catalogue.revoke_client(runtime.owner, client[0])
 
 
 async def _run(
-    runtime: Runtime, client: tuple[str, str], tenant: str, project: str, collection: str,
-    texts: list[str], api: str, pairs: int, limit: int, rate: float, seconds: float,
+    runtime: Runtime, client: tuple[str, str], place: Place, texts: list[str], api: str,
+    pairs: int, limit: int, rate: float, seconds: float,
 ) -> None:  # fmt: skip
     async with httpx.AsyncClient(base_url=api, timeout=30) as http:
         token = await http.post(
@@ -75,12 +84,12 @@ async def _run(
         http.headers["Authorization"] = f"Bearer {token.json()['access_token']}"
 
         async def searched(text: str) -> object:
-            body = {"query": text, "projectId": project, "collections": [collection]}
+            body = {"query": text, "projectId": place.project, "collections": [place.collection]}
             answer = await http.post("/factory/knowledge/search", json=body)
             answer.raise_for_status()
             return answer
 
-        raw, close = await _raw(runtime, client[0], tenant, project, collection, limit)
+        raw, close = await _raw(runtime, client[0], place, limit)
         for text in texts[:30]:
             await raw(text)
             await searched(text)
@@ -100,12 +109,14 @@ async def _run(
 
 
 async def _raw(
-    runtime: Runtime, client_id: str, tenant: str, project: str, collection: str, limit: int
+    runtime: Runtime, client_id: str, place: Place, limit: int
 ) -> tuple[Call, Callable[[], Awaitable[None]]]:
     database = AsyncDatabase(runtime.urls.app_url)
     await database.open()
     plan = await plan_search(
-        database, Caller(client_id, tenant), SearchRequest("x", project, (collection,))
+        database,
+        Caller(client_id, place.tenant),
+        SearchRequest("x", place.project, (place.collection,)),
     )
     await database.close()
     served = plan.targets[0].served[IndexKind.VECTOR]

@@ -81,7 +81,12 @@ def freshness(target: Target, *, max_age: timedelta) -> Statement:
     return Statement(sql, (max_age,))
 
 
-def row_count(target: Target, *, min: int | None = None, max: int | None = None) -> Statement:
+def row_count(
+    target: Target,
+    *,
+    min: int | None = None,  # noqa: A002 (the YAML calls it so)
+    max: int | None = None,  # noqa: A002
+) -> Statement:
     """One failing row when the count is outside the bounds.
 
     Raises `ValueError` for bounds that hold for every count or for none.

@@ -15,6 +15,7 @@ import uuid
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field
@@ -100,7 +101,9 @@ class KnowledgeClient:
     def __init__(
         self, url: str, client_id: str, client_secret: str, *, timeout_s: float = 10
     ) -> None:
-        self._http = httpx.Client(base_url=url, timeout=timeout_s)
+        is_here = urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
+        # A proxy named by the environment does not reach this machine.
+        self._http = httpx.Client(base_url=url, timeout=timeout_s, trust_env=not is_here)
         self._credentials = (client_id, client_secret)
         self._token = ""
         self._expires_at = 0.0

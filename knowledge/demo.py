@@ -35,26 +35,51 @@ class Person:
 
 
 def main() -> None:
+    """Everything in sight of the reader, from a stack that may not run yet to cited answers."""
     started = time.monotonic()
     home = Home.locate()
     _say(f"knowledge demo (state in {home.root})")
+    addresses = _start()
+    engineer, architect, stranger = _people(addresses["api"])
+    documents = _publish_both(home)
+    _ask_both(engineer, stranger)
+    _ask_under_an_acl(engineer, architect)
+    _ask_before_and_after_a_change(engineer, documents)
+    _ask_across_tenants(stranger)
+    _farewell(addresses, stranger, time.monotonic() - started)
+
+
+# --- the chapters -----------------------------------------------------------------------
+
+
+def _start() -> dict[str, str]:
+    """The address of each part, by its name."""
     _heading("1. The stack: PostgreSQL, Weaviate, Dagster, API")
     _show("up", "--detach")
-    addresses = {part["name"]: part["url"] for part in _json("status", "--json")["parts"]}
-    api = addresses["api"]
+    return {part["name"]: part["url"] for part in _json("status", "--json")["parts"]}
 
+
+def _people(api: str) -> tuple[Person, Person, Person]:
     _heading("2. Two tenants with clients")
-    engineer = _person(api, "an engineer of acme", "acme", "handbook", "engineers")
-    architect = _person(api, "an architect of acme", "acme", "handbook", "engineers,architects")
-    stranger = _person(api, "a developer of globex", "globex", "platform", "developers")
+    return (
+        _person(api, "an engineer of acme", "acme", "handbook", "engineers"),
+        _person(api, "an architect of acme", "acme", "handbook", "engineers,architects"),
+        _person(api, "a developer of globex", "globex", "platform", "developers"),
+    )
 
+
+def _publish_both(home: Home) -> Path:
+    """Returns the working copy of the documents."""
     _heading("3. Publish: the project's documents to acme, its sources to globex")
     documents = _working_copy(home)
     _publish_documents(documents)
     where = ("--tenant", "globex", "--project", "platform", "--collection", "source")
     paths = [str(ROOT / name) for name in SOURCES]
     _publish(*paths, *where, "--as", "documents", "--source", "repository")
+    return documents
 
+
+def _ask_both(engineer: Person, stranger: Person) -> None:
     _heading("4. Ask")
     _ask(engineer, "how does a run make a new revision serve", "handbook", "docs")
     _ask(stranger, "fuse rankings of several legs by reciprocal rank", "platform", "source")
@@ -66,12 +91,16 @@ def main() -> None:
         filters={"pathPrefix": "knowledge/storage/"},
     )
 
+
+def _ask_under_an_acl(engineer: Person, architect: Person) -> None:
     _heading("5. The same question by two callers: an ACL decides")
     _say("The decision records were published with --acl group:architects.")
     question = "why are term statistics frozen"
     _ask(engineer, question, "handbook", "docs")
     _ask(architect, question, "handbook", "docs")
 
+
+def _ask_before_and_after_a_change(engineer: Person, documents: Path) -> None:
     _heading("6. A file changes, a delta is published, and the revision before stays readable")
     before = _collection("acme", "docs")
     _change(documents)
@@ -88,13 +117,15 @@ def main() -> None:
     _say(f"Pinned to revision {pin}, as if nothing had happened:")
     _ask(engineer, question, "handbook", "docs", top_k=1, pinned_revisions={"docs": pin})
 
+
+def _ask_across_tenants(stranger: Person) -> None:
     _heading("7. Another tenant's collection does not exist")
     try:
         stranger.client.search("anything", project_id="platform", collections=["docs"])
-        raise KnowledgeError("globex could read acme's collection")
     except RequestRefused as refused:
         _say(f"{stranger.name} asks for 'docs': HTTP {refused.status}, {refused.message}")
-    _farewell(addresses, stranger, time.monotonic() - started)
+    else:
+        raise KnowledgeError("globex could read acme's collection")
 
 
 # --- steps ------------------------------------------------------------------------------

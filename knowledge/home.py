@@ -10,13 +10,13 @@ Layout (version 1)::
     dagster/         the Dagster instance (dagster.yaml)
     snapshots/       published snapshots, one folder a tenant
     vectors/         embedding cache, one folder a tenant and profile
-    staging/         merged deltas waiting for the clock
     run/             addresses of running servers, locks, process ids
     logs/            one file a part
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
@@ -70,10 +70,6 @@ class Home:
         return self.root / "vectors"
 
     @property
-    def staging_dir(self) -> Path:
-        return self.root / "staging"
-
-    @property
     def run_dir(self) -> Path:
         return self.root / "run"
 
@@ -87,7 +83,7 @@ class Home:
         return (self.root / "home.json").is_file()
 
     def prepare(self) -> None:
-        """Create the home on first use; refuse one written by a newer program.
+        """Create the home on first use, its folders readable by their owner alone.
 
         Raises `VersionMismatch` when the layout is newer than this program.
         """
@@ -95,25 +91,26 @@ class Home:
         for folder in (
             self.snapshots_dir,
             self.vectors_dir,
-            self.staging_dir,
             self.run_dir,
             self.logs_dir,
             self.dagster_dir,
         ):
             folder.mkdir(exist_ok=True)
-        self.run_dir.chmod(0o700)
-        if not self.exists():
-            write_json(
-                self.root / "home.json",
-                {"layoutVersion": LAYOUT_VERSION, "installationId": uuid.uuid4().hex},
-            )
-        self.require_version()
-        if not (self.root / "secrets.json").exists():
-            write_json(
-                self.root / "secrets.json",
-                {"signingKey": secrets.token_hex(32), "databaseKey": secrets.token_hex(32)},
-                mode=0o600,
-            )
+            folder.chmod(0o700)
+        with (self.run_dir / "prepare.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two first commands must agree on the secrets
+            if not self.exists():
+                write_json(
+                    self.root / "home.json",
+                    {"layoutVersion": LAYOUT_VERSION, "installationId": uuid.uuid4().hex},
+                )
+            self.require_version()
+            if not (self.root / "secrets.json").exists():
+                write_json(
+                    self.root / "secrets.json",
+                    {"signingKey": secrets.token_hex(32), "databaseKey": secrets.token_hex(32)},
+                    mode=0o600,
+                )
 
     def require_version(self) -> None:
         found = self._read("home.json").get("layoutVersion")
@@ -154,8 +151,8 @@ def write_json(path: Path, value: object, *, mode: int = 0o644) -> None:
             json.dump(value, file, indent=2)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, mode)
-        os.replace(name, path)
+        Path(name).chmod(mode)
+        Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

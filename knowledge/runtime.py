@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from knowledge.errors import DatabaseUnavailable, Forbidden
 from knowledge.home import Home
@@ -71,10 +70,6 @@ class Runtime:
 
     def vectors(self, tenant_id: str, profile: str) -> VectorStore:
         return VectorStore(self.app, self.home.vectors_dir, tenant_id=tenant_id, profile=profile)
-
-    @property
-    def snapshot_roots(self) -> list[Path]:
-        return [self.home.snapshots_dir, *map(Path, self.settings.publishing.snapshot_roots)]
 
 
 @contextmanager

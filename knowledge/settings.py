@@ -11,9 +11,10 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from knowledge.errors import InvalidConfiguration
 from knowledge.home import Home
@@ -40,19 +41,22 @@ class RetrievalSettings(Section):
     record_retention_days: int = Field(30, ge=1)
 
 
+def _folders(value: object) -> object:
+    """A list of folders as the environment writes it: ``/a:/b``."""
+    return value.split(os.pathsep) if isinstance(value, str) else value
+
+
 class PublishingSettings(Section):
     max_file_bytes: int = Field(2_000_000, ge=1, description="Larger files are skipped, counted.")
     max_chunk_tokens: int = Field(220, ge=32, le=2000, description="Bound of a chunk, in words.")
-    snapshot_roots: tuple[str, ...] = Field(
-        (), description="Further folders or s3:// roots that a manifest may lie under."
+    snapshot_roots: Annotated[tuple[str, ...], BeforeValidator(_folders)] = Field(
+        (), description="Further folders that a manifest may lie under."
     )
 
 
 class IndexingSettings(Section):
     lease_ttl_s: float = Field(30.0, gt=1)
     lease_wait_s: float = Field(120.0, ge=0)
-    keep_revisions: int = Field(5, ge=1, description="Revisions kept pinnable whatever their age.")
-    keep_days: float = Field(7.0, ge=0)
     statistics_growth: float = Field(
         1.5, gt=1, description="Growth of a collection after which term statistics are refrozen."
     )
@@ -104,7 +108,7 @@ class Settings(Section):
     profiles: dict[str, ProfileSettings] = Field(default_factory=dict)
     default_profile: str = "minilm@1"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    database_url: str | None = None
+    database_url: str | None = Field(None, pattern=r"^postgres(ql)?://")
     weaviate_url: str | None = None
     weaviate_api_key: str | None = None
     weaviate_grpc: str | None = Field(None, description="host:port; default is port 50051.")
@@ -126,9 +130,18 @@ def load_settings(home: Home, environ: Mapping[str, str] | None = None) -> Setti
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidConfiguration(f"configuration key {where}: {first['msg']}") from error
+        raise InvalidConfiguration(_explain(error.errors(include_url=False)[0])) from error
+
+
+def _explain(error: ErrorDetails) -> str:
+    place = [str(part) for part in error["loc"]]
+    if error["type"] != "extra_forbidden":
+        return f"configuration key {'.'.join(place)}: {error['msg']}"
+    section: Any = Settings
+    if len(place) > 1:
+        section = Settings.model_fields[place[0]].annotation
+    valid = (ProfileSettings if place[0] == "profiles" else section).model_fields
+    return f"unknown configuration key {'.'.join(place)}: use one of {', '.join(sorted(valid))}"
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -18,24 +17,23 @@ from starlette.staticfiles import StaticFiles
 from retrieval_api.bodies import BodyLimit
 from retrieval_api.docs import openapi_json, swagger_files, swagger_page
 from retrieval_api.endpoints import collections, events, health, oauth, search
+from retrieval_api.operations import BASE
 from retrieval_api.problems import HANDLERS
 from retrieval_api.service import ServiceConfig, open_service
-
-_BASE: Final = "/factory/knowledge"
 
 
 def routes() -> list[Route | Mount]:
     return [
-        Route(f"{_BASE}/search", search.search, methods=["POST"]),
-        Route(f"{_BASE}/queries/{{query_id}}", search.read_query, methods=["GET"]),
-        Route(f"{_BASE}/citations/{{citations_ref}}", search.read_citations, methods=["GET"]),
-        Route(f"{_BASE}/collections", collections.list_collections, methods=["GET"]),
+        Route(f"{BASE}/search", search.search, methods=["POST"]),
+        Route(f"{BASE}/queries/{{query_id}}", search.read_query, methods=["GET"]),
+        Route(f"{BASE}/citations/{{citations_ref}}", search.read_citations, methods=["GET"]),
+        Route(f"{BASE}/collections", collections.list_collections, methods=["GET"]),
         Route(
-            f"{_BASE}/collections/{{collection}}/indexes",
+            f"{BASE}/collections/{{collection}}/indexes",
             collections.list_indexes,
             methods=["GET"],
         ),
-        Route(f"{_BASE}/events", events.events, methods=["GET", "POST"]),
+        Route(f"{BASE}/events", events.events, methods=["GET", "POST"]),
         Route("/oauth/token", oauth.issue_token, methods=["POST"]),
         Route("/healthz", health.healthz, methods=["GET"]),
         Route("/readyz", health.readyz, methods=["GET"]),

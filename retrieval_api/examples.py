@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from knowledge.model.scope import READ
+
 SEARCH: Final[dict[str, Any]] = {
     "query": "who cancels a booking",
     "projectId": "p1",
@@ -135,6 +137,12 @@ EVENTS: Final[dict[str, Any]] = {
     ],
     "next": 41,
 }
+TOKEN: Final[dict[str, Any]] = {
+    "access_token": "eyJ…",
+    "token_type": "Bearer",
+    "expires_in": 3600,
+    "scope": READ,
+}
 
 
 def _problem(status: int, kind: str, title: str, detail: str) -> dict[str, Any]:
@@ -147,6 +155,9 @@ def _problem(status: int, kind: str, title: str, detail: str) -> dict[str, Any]:
 
 
 PROBLEM: Final = {
+    400: _problem(
+        400, "http", "Bad request", "the body is not valid JSON: an object has the same key twice"
+    ),
     401: _problem(
         401,
         "unauthenticated",
@@ -160,12 +171,19 @@ PROBLEM: Final = {
         "the access token does not carry the scope factory.knowledge.admin",
     ),
     404: _problem(404, "not-found", "Not found", "there is no collection handbook"),
+    409: _problem(
+        409,
+        "conflict",
+        "Conflict",
+        "source 'handbook' was deleted: publish with --revive to bring it back",
+    ),
     410: _problem(
         410,
         "revision-collected",
         "Gone",
         "revision 3 of collection docs was collected: pin a newer one",
     ),
+    413: _problem(413, "http", "Content too large", "the body is larger than 1,000,000 bytes"),
     422: _problem(
         422, "invalid-input", "Invalid input", "topK: Input should be less than or equal to 100"
     ),

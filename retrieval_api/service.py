@@ -6,8 +6,7 @@ import asyncio
 import logging
 import os
 import signal
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +58,7 @@ class ServiceConfig:
 
 @dataclass(slots=True)
 class Service:
-    """``index_proven`` tells whether the backend's filters are proven, so that it is asked."""
+    """What is open while the application runs. ``index`` is asked once its filters are proven."""
 
     config: ServiceConfig
     settings: Settings
@@ -70,7 +69,6 @@ class Service:
     recorder: Recorder
     tokens: TokenIssuer
     metrics: Metrics
-    started_at: float
 
     @property
     def snapshot_roots(self) -> list[Path]:
@@ -102,9 +100,10 @@ class Service:
             raise Forbidden(f"the client no longer has the scope {scope}")
         return found
 
-    def principal_filter(self, caller: Caller) -> str | None:
+    def principal_filter(self, caller: Caller, granted: Mapping[str, Any]) -> str | None:
         """Whose records a caller may read: its own; an administrator the whole tenant's."""
-        return None if ADMIN in caller.scopes else caller.client_id
+        is_admin = ADMIN in caller.scopes and ADMIN in granted["scopes"]
+        return None if is_admin else caller.client_id
 
 
 def service_of(request: Request) -> Service:
@@ -137,7 +136,6 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
             settings.security.token_lifetime_s,
         ),
         metrics=Metrics(),
-        started_at=time.time(),
     )
     await database.open()
     tasks = [
@@ -194,7 +192,7 @@ async def _warm(service: Service) -> None:
     """Load the default model before the first query needs it; without it, legs say so."""
     try:
         await asyncio.to_thread(service.searcher.warm, service.settings.default_profile)
-    except Exception as error:
+    except Exception as error:  # the task's outermost handler: whatever it was, legs report it
         logger.warning("the default model is not available", extra={"reason": str(error)})
 
 

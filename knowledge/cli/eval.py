@@ -11,7 +11,7 @@ import click
 
 from knowledge.cli import options
 from knowledge.cli.output import plural, print_json, table
-from knowledge.cli.searching import opened_searcher, require_caller
+from knowledge.cli.searching import named_or_temporary_caller, opened_searcher
 from knowledge.cli.session import opened, progress
 from knowledge.retrieval.evaluation import Question, Result, evaluate, read_questions
 from knowledge.retrieval.planning import Caller
@@ -30,7 +30,7 @@ from knowledge.runtime import Runtime
     metavar="FILE",
     help='.jsonl or .jsonl.gz of {"_id", "text", "qrels": {path: grade}}.',
 )
-@click.option("--as", "client", metavar="CLIENT", help="The client that asks.")
+@click.option("--as", "client", metavar="CLIENT", help="The client that asks (one in no group).")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N.")
 @options.as_json
 def eval_command(
@@ -48,8 +48,10 @@ def eval_command(
     stands where its best chunk stands.
     """
     questions = read_questions(queries, limit)
-    with opened() as runtime:
-        caller = require_caller(runtime, tenant, client)
+    with (
+        opened() as runtime,
+        named_or_temporary_caller(runtime, tenant, project, client) as caller,
+    ):
         results = asyncio.run(_evaluate(runtime, caller, project, collection, questions))
     if as_json:
         print_json(_wire(tenant, collection, results))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 
 from knowledge.errors import Forbidden, InvalidInput, NotFound, ProfileMismatch, Unavailable
@@ -48,6 +48,23 @@ def require_caller(runtime: Runtime, tenant_id: str, client_id: str | None) -> C
     if READ not in scopes:
         raise Forbidden(f"client {client_id} lacks the scope {READ} that a query needs")
     return Caller(client_id, tenant_id, scopes)
+
+
+@contextmanager
+def named_or_temporary_caller(
+    runtime: Runtime, tenant_id: str, project_id: str, client_id: str | None
+) -> Iterator[Caller]:
+    """The caller that ``--as`` names; without a name one that reads what everyone with the
+    project may read, made for the length of the block.
+
+    Raises what `require_caller` raises, and `NotFound` for an unknown project.
+    """
+    if client_id is not None:
+        yield require_caller(runtime, tenant_id, client_id)
+        return
+    require_slug(tenant_id, "tenant")
+    with catalogue.temporary_client(runtime.owner, tenant_id, project_id) as made:
+        yield Caller(made, tenant_id, (READ,))
 
 
 @asynccontextmanager

@@ -19,6 +19,8 @@ from knowledge.storage.postgres import inbox
 POLL_S: Final = 0.25
 OWN_RUNS: Final = 2
 """Runs that one command starts itself: a second one when the first failed on another's event."""
+PATIENCE_S: Final = 30.0
+"""How long a run may take to start and, when its time is over, to let go of its collection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +108,14 @@ def _run(home: Home, collection: Collection, timeout_s: float) -> str | None:
     argv = [
         *(sys.executable, "-m", "orchestration.run"),
         *("--home", str(home.root), "--partition", collection.partition),
+        *("--timeout", f"{timeout_s:.3f}"),
     ]
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, check=False, timeout=max(timeout_s, 1)
+            argv, capture_output=True, text=True, check=False, timeout=timeout_s + PATIENCE_S
         )
     except subprocess.TimeoutExpired:
-        return f"the run did not end within {timeout_s:.0f} s and was stopped"
+        return f"the run did not stop after {timeout_s:.0f} s and was killed"
     if done.returncode == 0:
         return None
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,9 +10,11 @@ from pathlib import Path
 
 from knowledge.errors import ChecksFailed, InvalidSnapshot
 from knowledge.indexing.staging import Delta
+from knowledge.model.collection import Collection
 from knowledge.model.event import CHUNKS_PUBLISHED, SOURCE_DELETED
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import clock, inbox, lease, revisions
+from knowledge.storage.postgres.database import Transaction
 from knowledge.storage.postgres.inbox import PendingEvent
 from knowledge.storage.postgres.lease import Lease
 from knowledge.storage.snapshots import Snapshot, read_snapshot
@@ -92,54 +93,70 @@ def _commit(
     with runtime.app.tenant(collection.tenant_id) as connection:
         lease.require(connection, held)
         head = clock.lock_head(connection, collection)
-        revision = head + 1
-        current = clock.current_source_versions(connection, collection)
-        clock.stage(connection, delta.staged_keys(), delta.staged_scopes())
-        changed = clock.changed_chunks(connection, collection)
-        closed = clock.close_replaced(connection, collection, revision)
-        acls = clock.overwrite_acls(connection, collection, revision)
-        opened = clock.open_versions(
-            connection,
-            collection,
-            revision,
-            delta.openings(collection, revision, changed, runtime.source_projects(collection)),
-        )
-        versions = {
-            source_id: staged
-            for source_id, staged in delta.versions.items()
-            if current.get(source_id) != staged.source_version
-        }
-        needs_rebuild = revisions.profile_differs(connection, collection)
-        ticked = bool(opened or closed or acls or versions or (needs_rebuild and head))
-        frozen = False
-        if ticked:
-            for source_id, staged in versions.items():
-                clock.set_source_version(
-                    connection,
-                    collection,
-                    revision,
-                    source_id,
-                    staged.source_version,
-                    staged.snapshot_id,
-                )
-            clock.advance(connection, collection, revision, _snapshot_ids(delta))
-            frozen = clock.refreeze_statistics(
-                connection, collection, revision, growth=runtime.settings.indexing.statistics_growth
-            )
-        reached = revision if ticked else head
+        changes = _write_changes(runtime, connection, collection, head + 1, delta)
+        needs_rebuild = head > 0 and revisions.profile_differs(connection, collection)
+        ticked = changes.are_any or needs_rebuild
+        frozen = ticked and _advance(runtime, connection, collection, head + 1, delta)
+        reached = head + 1 if ticked else head
         inbox.commit_events(connection, [event.sequence for event in events], reached)
     return Tick(
         revision=reached,
         ticked=ticked,
         events=len(events),
-        opened=opened,
-        closed=closed,
-        unchanged=sum(map(len, delta.keys.values())) - len(changed),
-        acls_changed=acls,
+        opened=changes.opened,
+        closed=changes.closed,
+        unchanged=changes.unchanged,
+        acls_changed=changes.acls,
         statistics_frozen=frozen,
         seconds=time.monotonic() - started,
     )
 
 
-def _snapshot_ids(delta: Delta) -> list[uuid.UUID]:
-    return [staged.snapshot_id for staged in delta.versions.values()]
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """How many chunk versions a delta opened, closed, left alone; ACLs and versions it changed."""
+
+    opened: int
+    closed: int
+    unchanged: int
+    acls: int
+    versions: int
+
+    @property
+    def are_any(self) -> bool:
+        return bool(self.opened or self.closed or self.acls or self.versions)
+
+
+def _write_changes(
+    runtime: Runtime, connection: Transaction, collection: Collection, revision: int, delta: Delta
+) -> _Changes:
+    """Write what differs from the open rows, as ``revision``; nothing when all is as it was."""
+    clock.stage(connection, delta.staged_keys(), delta.staged_scopes())
+    changed = clock.changed_chunks(connection, collection)
+    closed = clock.close_replaced(connection, collection, revision)
+    acls = clock.overwrite_acls(connection, collection, revision)
+    projects = runtime.source_projects(collection)
+    openings = delta.openings(collection, revision, changed, projects)
+    opened = clock.open_versions(connection, collection, revision, openings)
+    current = clock.current_source_versions(connection, collection)
+    versions = {
+        source_id: staged
+        for source_id, staged in delta.versions.items()
+        if current.get(source_id) != staged.source_version
+    }
+    for source_id, staged in versions.items():
+        clock.set_source_version(
+            connection, collection, revision, source_id, staged.source_version, staged.snapshot_id
+        )
+    unchanged = sum(map(len, delta.keys.values())) - len(changed)
+    return _Changes(opened, closed, unchanged, acls, len(versions))
+
+
+def _advance(
+    runtime: Runtime, connection: Transaction, collection: Collection, revision: int, delta: Delta
+) -> bool:
+    """Make ``revision`` the head; returns whether the term statistics were frozen anew."""
+    snapshots = [staged.snapshot_id for staged in delta.versions.values()]
+    clock.advance(connection, collection, revision, snapshots)
+    growth = runtime.settings.indexing.statistics_growth
+    return clock.refreeze_statistics(connection, collection, revision, growth=growth)

@@ -36,7 +36,11 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkVersion:
-    """A row of the clock: one chunk as it stands in the revisions ``from_rev <= R < to_rev``."""
+    """A row of the clock: one chunk as it stands in the revisions ``from_rev <= R < to_rev``.
+
+    ``analysed`` are the terms an index ranks by, joined by spaces: those of title and text, and
+    the title's once more, which nearly stands for the weight titles have in the final score.
+    """
 
     object_id: uuid.UUID
     chunk_id: uuid.UUID

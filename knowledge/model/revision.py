@@ -29,8 +29,6 @@ class IndexState(StrEnum):
     RETIRED = "Retired"
 
 
-SERVING_STATES: Final = (IndexState.READY, IndexState.REBUILDING, IndexState.DEGRADED)
-
 TRANSITIONS: Final[dict[tuple[IndexState, str], IndexState]] = {
     (IndexState.BUILDING, "BuildCompleted"): IndexState.READY,
     (IndexState.READY, "RebuildRequested"): IndexState.REBUILDING,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -23,12 +22,6 @@ BUILT_IN: Final[Mapping[str, ProfileSettings]] = {
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,61}@[1-9][0-9]{0,8}")
 
 Loader = Callable[[str, ProfileSettings, Path], Embedder]
-
-
-def default_cache_dir(environ: Mapping[str, str] | None = None) -> Path:
-    """Where models are kept between runs: KNOWLEDGE_CACHE, else ``~/.cache/knowledge-retrieval``."""
-    environ = os.environ if environ is None else environ
-    return Path(environ.get("KNOWLEDGE_CACHE") or "~/.cache/knowledge-retrieval").expanduser()
 
 
 class Profiles:
@@ -108,11 +101,11 @@ def _require_dimension(embedder: Embedder, definition: ProfileSettings) -> None:
         )
 
 
-def _load_onnx(key: str, definition: ProfileSettings, cache_dir: Path) -> Embedder:
+def _load_onnx(key: str, definition: ProfileSettings, _cache_dir: Path) -> Embedder:
     return OnnxEmbedder(key, definition, Path(definition.folder or "").expanduser())
 
 
-def _load_remote(key: str, definition: ProfileSettings, cache_dir: Path) -> Embedder:
+def _load_remote(key: str, definition: ProfileSettings, _cache_dir: Path) -> Embedder:
     return LiteLLMEmbedder(key, definition)
 
 

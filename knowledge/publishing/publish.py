@@ -13,7 +13,8 @@ from knowledge.publishing.reading import Reading, read_source
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import catalogue
 from knowledge.storage.postgres.publishing import Acl, published_digests
-from knowledge.storage.snapshots import Mode, Snapshot, SnapshotSource, SnapshotWriter
+from knowledge.storage.snapshot_writer import SnapshotWriter
+from knowledge.storage.snapshots import Mode, Snapshot, SnapshotSource
 
 MAX_SOURCE_CHARS = 512
 

@@ -61,7 +61,6 @@ class Target:
 class Plan:
     scope: Scope
     targets: tuple[Target, ...]
-    oauth_scopes: tuple[str, ...] = ()
 
 
 _PLAN = "select plan_request(%s, %s, %s, %s) as plan"
@@ -105,7 +104,7 @@ async def plan_search(
     if request.pinned:
         targets = [await _pinned(database, caller, target, request, terms) for target in targets]
     scope = Scope(caller.tenant_id, request.project_id, caller.client_id, tuple(found["groups"]))
-    return Plan(scope, tuple(targets), tuple(found["scopes"]))
+    return Plan(scope, tuple(targets))
 
 
 def _target(tenant_id: str, entry: Mapping[str, Any], request: SearchRequest) -> Target:

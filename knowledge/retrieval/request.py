@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from knowledge.model.scope import TrustTier
 
@@ -63,4 +63,3 @@ class SearchRequest:
     as_of: datetime | None = None
     run_id: uuid.UUID | None = None
     timeout_s: float | None = None
-    described: Mapping[str, Any] = field(default_factory=dict)

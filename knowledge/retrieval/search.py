@@ -30,8 +30,8 @@ from knowledge.retrieval.ranking import Found, mark_anchors, note_ranks, rank
 from knowledge.retrieval.request import BUILT, MAX_TOP_K, Leg, RerankMode, SearchRequest
 from knowledge.settings import RetrievalSettings
 from knowledge.storage.backend import HybridSearch, ScopeFilter, Vector
-from knowledge.storage.postgres import retrieval as postgres
 from knowledge.storage.postgres.database import AsyncDatabase
+from knowledge.storage.postgres.retrieval import CandidateReader
 from knowledge.text import bm25
 from knowledge.text.analysis import analyse
 
@@ -60,47 +60,6 @@ class _Query:
     leg_timeout_s: float
 
 
-class _Collected:
-    """The candidates of one collection: rows that the scope admits today, scored by their words.
-
-    ``foreign`` counts hits that the scope does not admit: dropped here, and never sent.
-    """
-
-    def __init__(
-        self, database: AsyncDatabase, query: _Query, target: Target, weights: bm25.QueryWeights
-    ) -> None:
-        revision = max((served.revision for served in target.served.values()), default=0)
-        vector = target.served.get(IndexKind.VECTOR)
-        self.profile = vector.generation.embedding_profile if vector else None
-        self.scope = scope_filter(query.plan, target, revision, query.request.filters)
-        self.found: dict[uuid.UUID, Found] = {}
-        self.foreign = 0
-        self._database = database
-        self._target = target
-        self._weights = weights
-        self._asked: set[uuid.UUID] = set()
-
-    async def read(self, legs: Sequence[LegHits]) -> None:
-        """Read and score the rows of the legs' hits that were not read before."""
-        hits = dict.fromkeys(hit.object_id for leg in legs for hit in leg.hits)
-        fresh = [key for key in hits if key not in self._asked]
-        if not fresh:
-            return
-        self._asked.update(fresh)
-        rows = await postgres.candidates(
-            self._database, self._target.collection_id, self.scope, fresh
-        )
-        self.foreign += len(fresh) - len(rows)
-        for row in rows:
-            self.found[row["object_id"]] = Found(
-                row=row,
-                target=self._target,
-                revision=self.scope.revision,
-                profile=self.profile,
-                sparse=bm25.score(self._weights, row["words"], row["title_words"]),
-            )
-
-
 class Searcher:
     """Answers searches. Opened once a process; everything it uses is given to it."""
 
@@ -115,6 +74,7 @@ class Searcher:
         self.settings = settings
         self._profiles = profiles
         self._sources = Sources(database, index)
+        self._rows = CandidateReader(database)
         self._last_profile: str | None = None
 
     async def search(self, caller: Caller, request: SearchRequest) -> Answer:
@@ -217,22 +177,8 @@ class Searcher:
     async def _search_target(self, query: _Query, target: Target) -> _Searched:
         statistics = target.statistics
         weights = bm25.weigh(_rarest(query.terms, statistics), statistics)
-        collected = _Collected(self.database, query, target, weights)
-        vector, words = await asyncio.gather(
-            self._run(Leg.VECTOR, query, target, weights),
-            self._run_words(query, target, weights, collected),
-        )
-        await collected.read([vector])
-        return await self._finish(query, target, [vector, *words], collected)
-
-    async def _run_words(
-        self, query: _Query, target: Target, weights: bm25.QueryWeights, collected: _Collected
-    ) -> list[LegHits]:
-        """The legs over words, which are done first: their rows are read meanwhile."""
-        words = (leg for leg in BUILT if leg is not Leg.VECTOR)
-        legs = await asyncio.gather(*(self._run(leg, query, target, weights) for leg in words))
-        await collected.read(legs)
-        return legs
+        legs = await asyncio.gather(*(self._run(leg, query, target, weights) for leg in BUILT))
+        return await self._collect(query, target, legs, weights)
 
     async def _run(
         self, leg: Leg, query: _Query, target: Target, weights: bm25.QueryWeights
@@ -260,19 +206,35 @@ class Searcher:
             ),
         )
 
-    async def _finish(
-        self, query: _Query, target: Target, legs: Sequence[LegHits], collected: _Collected
+    async def _collect(
+        self, query: _Query, target: Target, legs: Sequence[LegHits], weights: bm25.QueryWeights
     ) -> _Searched:
-        """Rank within the legs and complete what the blend needs."""
-        found = collected.found
+        """Read the rows of every hit, rescore with the frozen statistics, drop what is foreign."""
+        ids = list(dict.fromkeys(hit.object_id for leg in legs for hit in leg.hits))
+        if not ids:
+            return _Searched(list(legs), {})
+        revision = max(leg.report.index_revision or 0 for leg in legs)
+        scope = scope_filter(query.plan, target, revision, query.request.filters)
+        rows = await self._rows.read(target.collection_id, scope, ids)
+        served = target.served.get(IndexKind.VECTOR)
+        profile = served.generation.embedding_profile if served else None
+        found = {
+            row["object_id"]: Found(
+                row=row,
+                target=target,
+                revision=revision,
+                profile=profile,
+                sparse=bm25.score(weights, row["words"], row["title_words"]),
+            )
+            for row in rows
+        }
         note_ranks(legs, found, pool=self.settings.rerank_depth, depth=query.depth)
         found = {key: candidate for key, candidate in found.items() if candidate.ranks}
-        served = target.served.get(IndexKind.VECTOR)
-        task = query.embedding.get(collected.profile or "")
+        task = query.embedding.get(profile or "")
         if served and task:
-            await self._complete_cosines(served, legs, found, collected.scope, task)
-        mark_anchors(found.values(), self.settings.rerank_depth)
-        return _Searched(list(legs), found, foreign=collected.foreign)
+            await self._complete_cosines(served, legs, found, scope, task)
+        mark_anchors(found.values(), self.settings.default_top_k)
+        return _Searched(list(legs), found, foreign=len(ids) - len(rows))
 
     async def _complete_cosines(
         self,

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from knowledge.errors import StackError
 from knowledge.home import Home, write_json
@@ -52,6 +52,15 @@ class ServerAddresses:
     weaviate_grpc: str
     weaviate_api_key: str | None
     postgres_embedded: bool
+
+
+def without_password(url: str) -> str:
+    """The URL with ``***`` in place of a password, to be shown."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    place = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username}:***@{place}"))
 
 
 def silent(_line: str) -> None:
@@ -215,8 +224,11 @@ def _addresses(home: Home, settings: Settings) -> ServerAddresses:
 
 def _publish(home: Home, addresses: ServerAddresses) -> None:
     """For people and other programs; this one asks the servers' own records."""
-    shown = asdict(addresses)
-    shown["weaviate_api_key"] = None  # secrets stay out of the file of addresses
+    # Secrets stay out of the file of addresses.
+    shown = asdict(addresses) | {
+        "database_admin_url": without_password(addresses.database_admin_url),
+        "weaviate_api_key": None,
+    }
     with suppress(OSError):
         write_json(home.run_dir / "servers.json", shown, mode=0o600)
 

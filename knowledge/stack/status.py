@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from knowledge.errors import Unavailable
 from knowledge.home import Home
@@ -17,6 +16,7 @@ from knowledge.stack.servers import (
     ServerAddresses,
     current_addresses,
     embedded_processes,
+    without_password,
 )
 from knowledge.storage.postgres.bootstrap import database_urls
 
@@ -84,7 +84,7 @@ def _ask(part: Part, context: StackContext, pid: int | None) -> PartStatus:
     if not is_server and pid is None:  # another program may listen on the port
         return PartStatus(part.name, None, False, None, None)
     url = part.url(context)
-    url = _without_password(url) if url else None
+    url = without_password(url) if url else None
     try:
         version = part.probe(context, pid)
     except Unavailable:
@@ -99,11 +99,3 @@ def _pids(home: Home, settings: Settings, record: StackRecord | None) -> dict[st
         if process.is_alive():
             pids[name] = process.pid
     return pids
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    place = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username}:***@{place}"))

@@ -7,6 +7,7 @@ import hmac
 import json
 import os
 import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -191,6 +192,8 @@ def _choose_ports(settings: StackSettings, previous: WeaviateServer | None) -> P
 
 
 def _spawn(home: Home, binary: Path, ports: Ports) -> WeaviateServer:
+    with suppress(FileExistsError):  # also a file, of which the server will complain
+        home.weaviate_dir.mkdir(mode=0o700)
     process = spawn(
         [str(binary), "--host", HOST, "--port", str(ports.http), "--scheme", "http"],
         environment=environment(home, ports),

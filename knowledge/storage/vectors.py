@@ -63,7 +63,8 @@ class VectorStore:
         with self._app.tenant(self._tenant_id) as connection:
             connection.execute(
                 "insert into vectors (tenant_id, profile, text_hash, part)"
-                " select %s, %s, value, %s from unnest(%s::bytea[]) value on conflict do nothing",
+                " select %s, %s, value, %s from unnest(%s::bytea[]) value"
+                " on conflict (tenant_id, profile, text_hash) do update set part = excluded.part",
                 [self._tenant_id, self._profile, part, list(hashes)],
             )
         return size
@@ -99,4 +100,8 @@ class VectorStore:
                 " and text_hash = any(%s)",
                 [self._tenant_id, self._profile, list(dict.fromkeys(hashes))],
             ).fetchall()
-        return {bytes(row["text_hash"]): row["part"] for row in rows}
+        # A part that was deleted holds nothing: its texts are embedded again.
+        present = {
+            part for part in {row["part"] for row in rows} if (self._folder / part).is_file()
+        }
+        return {bytes(row["text_hash"]): row["part"] for row in rows if row["part"] in present}

@@ -59,10 +59,10 @@ async def read_query(request: Request) -> Response:
     """The record of one search: its own caller's, or (admin scope) any of the tenant."""
     service = service_of(request)
     caller = service.authenticate(request, READ)
-    await service.granted(caller, READ)
+    granted = await service.granted(caller, READ)
     query_id = _uuid(request.path_params["query_id"])
     row = query_id and await records.find_query(
-        service.database, caller.tenant_id, query_id, service.principal_filter(caller)
+        service.database, caller.tenant_id, query_id, service.principal_filter(caller, granted)
     )
     if not row:
         raise NotFound("there is no such query")
@@ -93,7 +93,7 @@ async def read_citations(request: Request) -> Response:
     granted = await service.granted(caller, READ)
     citations_ref = request.path_params["citations_ref"]
     row = _HASH.fullmatch(citations_ref) and await records.find_citations(
-        service.database, caller.tenant_id, citations_ref, service.principal_filter(caller)
+        service.database, caller.tenant_id, citations_ref, service.principal_filter(caller, granted)
     )
     if not row:
         raise NotFound("there are no such citations")

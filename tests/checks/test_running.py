@@ -109,9 +109,9 @@ def test_an_id_column_that_the_select_does_not_return_is_an_error() -> None:
 
 
 def test_checks_built_in_a_loop_each_run_their_own_sql() -> None:
-    checks = []
-    for count in (1, 2, 3):
-        checks.append(_check(f"SELECT * FROM t LIMIT {count}", name=f"first_{count}"))
+    checks = [
+        _check(f"SELECT * FROM t LIMIT {count}", name=f"first_{count}") for count in (1, 2, 3)
+    ]
     runs = [partial(run_check, check) for check in checks]
     with open_parquet({}, tables={"t": ROWS}) as connection:
         later = [run(connection) for run in runs]

@@ -112,6 +112,27 @@ def test_eval_measures_every_leg_the_fusion_and_the_answer(
     assert answer.split()[1:5] == ["1.0000"] * 4
 
 
+def test_eval_without_a_client_reads_what_everyone_may_and_leaves_no_client(
+    knowledge: Knowledge, docs: Options, folder: Path, tmp_path: Path, tenant: str, index: Index
+) -> None:
+    knowledge("publish", folder / "lease.md", *docs)
+    knowledge("publish", folder / "clock.md", *docs, "--acl", "group:clockmakers")
+    index(tenant, "docs")
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text(
+        '{"_id": "1", "text": "heartbeat", "qrels": {"lease.md": 1}}\n'
+        '{"_id": "2", "text": "clock", "qrels": {"clock.md": 1}}\n'
+    )
+    measured = knowledge("eval", *docs, "--queries", queries, "--json").json
+    recalls = {result["name"]: result["recallAt10"] for result in measured["results"]}
+    assert recalls["answer"] == 0.5
+    assert knowledge("clients", "list", "--tenant", tenant, "--json").json == {"clients": []}
+
+    place = ("--tenant", tenant, "--project", "nope", "--collection", "docs")
+    failure = knowledge("eval", *place, "--queries", queries).failure
+    assert failure == "there is no project nope"
+
+
 def test_eval_of_an_unknown_collection_is_one_line(
     knowledge: Knowledge, docs: Options, tmp_path: Path, tenant: str
 ) -> None:

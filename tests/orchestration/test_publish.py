@@ -14,7 +14,8 @@ from knowledge.model.collection import Collection
 from knowledge.publishing.announcing import Announcement, announce
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import inbox
-from knowledge.storage.snapshots import SnapshotSource, SnapshotWriter, read_snapshot
+from knowledge.storage.snapshot_writer import SnapshotWriter
+from knowledge.storage.snapshots import SnapshotSource, read_snapshot
 from tests.orchestration.conftest import Publish, PublishTexts, Run, failure_of, metadata_of
 
 KINDS = {None: "full_text, metadata", "minilm@1": "full_text, metadata, vector"}
@@ -285,6 +286,6 @@ def _forget_a_chunk(runtime: Runtime, collection: Collection) -> uuid.UUID:
         ).fetchone()
         assert row is not None
         for table in ("metadata_items", "chunk_versions"):
-            connection.execute(f"delete from {table} where object_id = %s", [row["object_id"]])  # noqa: S608
+            connection.execute(f"delete from {table} where object_id = %s", [row["object_id"]])
     found: uuid.UUID = row["object_id"]
     return found

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from knowledge.profiles.onnx import OnnxEmbedder
-from knowledge.profiles.registry import Profiles, default_cache_dir
+from knowledge.profiles.registry import Profiles
 from knowledge.settings import Settings
+from knowledge.stack.cache import cache_folder
 
 SENTENCES = (
     "who cancels a booking",
@@ -20,7 +21,7 @@ SENTENCES = (
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:
     """The real cache folder: the model is built once a machine, not once a run."""
-    return default_cache_dir()
+    return cache_folder()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from knowledge.errors import InvalidConfiguration, ModelUnavailable, ProfileMismatch
-from knowledge.profiles.registry import Profiles, default_cache_dir
+from knowledge.profiles.registry import Profiles
 from knowledge.settings import Settings
 from tests.profiles.test_onnx import write_folder
 
@@ -81,8 +81,3 @@ def test_a_model_that_could_not_be_loaded_is_tried_again(tmp_path: Path) -> None
         registry.get("tiny@1")
     write_folder(folder)
     assert registry.get("tiny@1").profile.dimension == 2
-
-
-def test_the_cache_folder_follows_the_environment() -> None:
-    assert default_cache_dir({"KNOWLEDGE_CACHE": "/somewhere"}) == Path("/somewhere")
-    assert default_cache_dir({}) == Path.home() / ".cache" / "knowledge-retrieval"

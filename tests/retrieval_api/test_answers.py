@@ -7,12 +7,14 @@ import uuid
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from knowledge.model.collection import Collection
 from knowledge.model.scope import ADMIN, READ
 from knowledge.runtime import Runtime
 from knowledge.stack.process import wait_until
 from knowledge.storage.postgres import catalogue
+from retrieval_api.docs import openapi
 from tests.publication import collection_of, index, publish_documents
 from tests.retrieval_api.conftest import CallerFactory
 from tests.retrieval_api.service import BASE, Caller, assert_problem, legs
@@ -93,6 +95,14 @@ def test_every_candidate_is_fully_cited_at_the_revision_it_was_read(
     assert versions[0] != versions[1]
     same = [{c["path"]: c["chunkId"] for c in _citations(a)} for a in (before, now)]
     assert same[0] == same[1]
+
+
+@pytest.mark.parametrize("fields", [{}, {"explain": True}, {"rerank": "none", "legs": ["graph"]}])
+def test_an_answer_is_valid_under_the_documented_schema(
+    reader: Caller, fields: dict[str, Any]
+) -> None:
+    schema = {"$ref": "#/components/schemas/Answer", "components": openapi()["components"]}
+    Draft202012Validator(schema).validate(reader.search("lease clock", **fields))
 
 
 def test_the_scope_of_the_answer_is_the_callers(reader: Caller) -> None:

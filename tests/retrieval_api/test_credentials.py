@@ -15,6 +15,7 @@ from knowledge.home import Home
 from knowledge.model.scope import ADMIN, READ
 from knowledge.runtime import Runtime
 from knowledge.security.tokens import TokenIssuer
+from knowledge.stack.process import wait_until
 from knowledge.storage.postgres import catalogue
 from tests.publication import collection_of
 from tests.retrieval_api.conftest import CallerFactory
@@ -155,6 +156,20 @@ def test_a_scope_that_was_taken_away_is_gone_on_the_next_request(
     issuer = TokenIssuer(f"knowledge:{home.installation_id}", home.signing_key, 600)
     token = issuer.issue(client_id=reader.client_id, tenant_id=tenant, scopes=[READ, ADMIN])
     assert_problem(_ask(url, "GET", f"{BASE}/events", f"Bearer {token}"), 403, "no longer")
+
+
+def test_records_of_others_are_hidden_once_the_admin_scope_is_taken_away(
+    url: str, home: Home, runtime: Runtime, tenant: str, caller_factory: CallerFactory
+) -> None:
+    collection_of(runtime, tenant)
+    asked = caller_factory(tenant).search("lease")["queryId"]
+    place = f"{BASE}/queries/{asked}"
+    admin = caller_factory(tenant, scopes=(READ, ADMIN))
+    assert wait_until(lambda: admin.get(place).status_code == 200, 10)
+    former = caller_factory(tenant)
+    issuer = TokenIssuer(f"knowledge:{home.installation_id}", home.signing_key, 600)
+    token = issuer.issue(client_id=former.client_id, tenant_id=tenant, scopes=[READ, ADMIN])
+    assert_problem(_ask(url, "GET", place, f"Bearer {token}"), 404)
 
 
 def test_a_revoked_client_is_refused_on_the_next_request(

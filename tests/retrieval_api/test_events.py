@@ -18,7 +18,8 @@ from knowledge.model.scope import ADMIN, READ
 from knowledge.runtime import Runtime
 from knowledge.stack.process import wait_until
 from knowledge.storage.postgres import catalogue, inbox
-from knowledge.storage.snapshots import SnapshotSource, SnapshotWriter
+from knowledge.storage.snapshot_writer import SnapshotWriter
+from knowledge.storage.snapshots import SnapshotSource
 from tests.publication import collection_of, index, publish_documents
 from tests.retrieval_api.conftest import CallerFactory
 from tests.retrieval_api.service import BASE, Caller, assert_problem

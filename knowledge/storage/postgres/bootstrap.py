@@ -11,7 +11,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import conninfo, sql
 
-from knowledge.errors import DatabaseUnavailable
+from knowledge.errors import DatabaseUnavailable, InvalidConfiguration
 from knowledge.storage.postgres.migrations import migrate
 
 
@@ -35,9 +35,10 @@ def prepare_database(admin_url: str, key: str, *, upgrade: bool = False) -> Data
 
     ``admin_url`` must be allowed to create roles and databases; a database named ``postgres``
     in it means a database ``knowledge`` beside it. Passwords derive from ``key``, so that every
-    process of an installation knows them. Raises `DatabaseUnavailable`, `VersionMismatch`.
+    process of an installation knows them. Raises `DatabaseUnavailable`, `VersionMismatch`,
+    `InvalidConfiguration`.
     """
-    parts, name, roles, databases = _names(admin_url)
+    _, name, roles, databases = _names(admin_url)
     try:
         with psycopg.connect(admin_url, autocommit=True) as connection:
             connection.execute("select pg_advisory_lock(7211969)")
@@ -71,7 +72,10 @@ def _names(
     admin_url: str,
 ) -> tuple[Mapping[str, object], str, Mapping[str, str], Mapping[str, str]]:
     """The URL's parts, the name of the database, and by role the names of role and database."""
-    parts = conninfo.conninfo_to_dict(admin_url)
+    try:
+        parts = conninfo.conninfo_to_dict(admin_url)
+    except psycopg.ProgrammingError as error:
+        raise InvalidConfiguration("KNOWLEDGE_DATABASE_URL is not a PostgreSQL URL") from error
     name = str(parts.get("dbname") or "postgres")
     name = "knowledge" if name == "postgres" else name
     roles = {role: f"{name}_{role}" for role in ("owner", "app", "dagster")}

@@ -6,7 +6,8 @@ import hashlib
 import re
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from psycopg import Connection
@@ -14,7 +15,7 @@ from psycopg import Connection
 from knowledge.errors import Conflict, InvalidInput, InvalidName, NotFound
 from knowledge.model.collection import Collection, Source
 from knowledge.model.identity import require_slug
-from knowledge.model.scope import OAUTH_SCOPES, TrustTier, parse_acl
+from knowledge.model.scope import OAUTH_SCOPES, READ, TrustTier, parse_acl
 from knowledge.storage.postgres.database import Database, Row
 
 _COLLECTION = (
@@ -72,6 +73,29 @@ def create_client(
             [client_id, tenant_id, secret_hash(secret), *map(list, (projects, groups, scopes))],
         )
     return client_id, secret
+
+
+@contextmanager
+def temporary_client(owner: Database, tenant_id: str, project_id: str) -> Iterator[str]:
+    """A client that reads the project and is in no group, for the length of the block.
+
+    Nobody knows its secret. Raises `NotFound` for an unknown tenant or project.
+    """
+    client_id = f"operator-{secrets.token_hex(8)}"
+    with owner.transaction() as connection:
+        made = connection.execute(
+            "insert into clients (client_id, tenant_id, secret_hash, projects, scopes)"
+            " select %s, tenant_id, %s, array[project_id], %s from projects"
+            " where tenant_id = %s and project_id = %s",
+            [client_id, secrets.token_bytes(32), [READ], tenant_id, project_id],
+        )
+        if not made.rowcount:
+            raise NotFound(f"there is no project {project_id}")
+    try:
+        yield client_id
+    finally:
+        with owner.transaction() as connection:
+            connection.execute("delete from clients where client_id = %s", [client_id])
 
 
 def list_clients(owner: Database, tenant_id: str) -> list[Row]:

@@ -23,7 +23,8 @@ _COLUMNS = (
 )
 _INDEXED = (
     "object_id, chunk_id, from_rev, to_rev, source_id, project_id, path, anchor, title, text,"
-    " kind, language, tags, metadata, line_start, line_end, acl, updated_at, text_hash, words"
+    " kind, language, tags, metadata, line_start, line_end, acl, updated_at, text_hash, words,"
+    " title_words"
 )
 
 
@@ -320,7 +321,7 @@ def _version(row: Row, upto: int) -> ChunkVersion:
             acl=None if row["acl"] is None else tuple(row["acl"]),
             updated_at=row["updated_at"],
         ),
-        analysed=expand_terms(row["words"]),
+        analysed=" ".join([expand_terms(row["words"]), expand_terms(row["title_words"])]).strip(),
         text_hash=row["text_hash"],
     )
 

@@ -16,7 +16,6 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from knowledge.errors import DatabaseUnavailable, InvalidInput, NoTenant
-from knowledge.storage.postgres.migrations import HEAD, older, require_known
 
 Params = Sequence[Any] | Mapping[str, Any]
 Row = dict[str, Any]
@@ -62,20 +61,6 @@ class Database:
         with self.transaction() as connection:
             connection.execute(SET_TENANT, [tenant_id])
             yield connection
-
-    def require_schema(self) -> None:
-        """Raise `VersionMismatch` unless the schema is the one this program works with."""
-        with self.transaction() as connection:
-            try:
-                row = connection.execute("select version_num from alembic_version").fetchone()
-            except psycopg.errors.InsufficientPrivilege:
-                raise
-            except psycopg.errors.UndefinedTable:
-                row = None
-        found = row["version_num"] if row else None
-        require_known(found)
-        if found != HEAD:
-            raise older(found)
 
 
 class AsyncDatabase:

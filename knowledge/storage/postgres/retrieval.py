@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -16,16 +17,21 @@ _SEARCH: Final = {
 METADATA_COVERAGE: Final = 0.6
 """Share of a query's summed idf that path, title and tags must hold."""
 
-_CANDIDATES: Final = """
-    select c.object_id, c.chunk_id, c.source_id, c.path, c.title, c.kind, c.language, c.line_start,
-           c.line_end, c.words, c.title_words, c.text,
-           jsonb_build_object('tags', c.tags, 'metadata', c.metadata)::text as extras
+_IN_SCOPE: Final = """
     from chunk_versions c
     where c.object_id = any(%(ids)s) and c.collection_id = %(collection)s
       and c.from_rev <= %(rev)s and %(rev)s < c.to_rev
       and c.project_id = %(project)s and c.source_id = any(%(sources)s)
       and (c.acl is null or c.acl && %(acl)s)
 """
+_ADMITTED: Final = "select c.object_id" + _IN_SCOPE
+_CANDIDATES: Final = (
+    "select c.object_id, c.chunk_id, c.source_id, c.path, c.title, c.kind, c.language,"
+    " c.line_start, c.line_end, c.words, c.title_words, c.text,"
+    " jsonb_build_object('tags', c.tags, 'metadata', c.metadata)::text as extras" + _IN_SCOPE
+)
+MAX_CACHED_ROWS: Final = 20_000
+"""About 5 KB each."""
 
 
 async def search_full_text(
@@ -80,20 +86,39 @@ def _filters(scope: ScopeFilter) -> list[Any]:
     ]
 
 
-async def candidates(
-    database: AsyncDatabase,
-    collection_id: uuid.UUID,
-    scope: ScopeFilter,
-    object_ids: Sequence[uuid.UUID],
-) -> list[Row]:
-    """The rows of these items that the scope admits today; those of others are left out."""
-    values = {
-        "ids": list(object_ids),
-        "collection": collection_id,
-        "rev": scope.revision,
-        "project": scope.project_id,
-        "sources": list(scope.sources),
-        "acl": list(scope.acl),
-    }
-    [rows] = await database.rows(scope.tenant_id, (_CANDIDATES, values))
-    return rows
+class CandidateReader:
+    """Reads the rows of hits. What a chunk version says never changes, so it is kept here; who
+    may see it is asked of PostgreSQL every time, and only the admitted come back.
+    """
+
+    def __init__(self, database: AsyncDatabase, *, max_rows: int = MAX_CACHED_ROWS) -> None:
+        self._database = database
+        self._max_rows = max_rows
+        self._rows: OrderedDict[uuid.UUID, Row] = OrderedDict()
+
+    async def read(
+        self, collection_id: uuid.UUID, scope: ScopeFilter, object_ids: Sequence[uuid.UUID]
+    ) -> list[Row]:
+        """The rows of these items that the scope admits today; those of others are left out."""
+        known = [key for key in object_ids if key in self._rows]
+        unknown = [key for key in object_ids if key not in self._rows]
+        values = {
+            "collection": collection_id,
+            "rev": scope.revision,
+            "project": scope.project_id,
+            "sources": list(scope.sources),
+            "acl": list(scope.acl),
+        }
+        admitted, rows = await self._database.rows(
+            scope.tenant_id,
+            (_ADMITTED, {**values, "ids": known}),
+            (_CANDIDATES, {**values, "ids": unknown}),
+        )
+        for row in rows:
+            self._rows[row["object_id"]] = row
+        found = [self._rows[row["object_id"]] for row in admitted]
+        for row in found:
+            self._rows.move_to_end(row["object_id"])
+        while len(self._rows) > self._max_rows:
+            self._rows.popitem(last=False)
+        return [*found, *rows]

@@ -119,18 +119,6 @@ def record_build_error(app: Database, collection: Collection, revision: int, err
         )
 
 
-def generations_of(
-    app: Database, collection: Collection, states: Sequence[str]
-) -> list[Generation]:
-    with app.tenant(collection.tenant_id) as connection:
-        rows = connection.execute(
-            f"select {_GENERATION} from generations where collection_id = %s and state = any(%s)"
-            " order by created_at",
-            [collection.collection_id, list(states)],
-        ).fetchall()
-    return [Generation(**row) for row in rows]
-
-
 def serving_revisions(app: Database, collection: Collection) -> list[IndexRevision]:
     """The revision of each kind that serves now, by kind; empty before the first switch."""
     with app.tenant(collection.tenant_id) as connection:

@@ -29,7 +29,7 @@ from knowledge.model.scope import EVERYONE
 from knowledge.storage.backend import ScopeFilter
 from knowledge.text.bm25 import K1, B
 
-SCHEMA_VERSION: Final = "2"
+SCHEMA_VERSION: Final = "3"
 """To be raised with any change of properties or filters: backends then prove them again."""
 
 MAX_REVISIONS_LISTED: Final = 500
