@@ -122,7 +122,7 @@ def _world(
     numbers = np.random.default_rng(rng.getrandbits(32))
     vectors = numbers.standard_normal((items, DIMENSION)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    index.create_generation(generation, dimension=DIMENSION)
+    index.create_generation(generation, with_vectors=True)
     index.upsert(generation, versions, vectors)
     return World(generation, is_exact, versions, vectors)
 

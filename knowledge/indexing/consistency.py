@@ -35,7 +35,7 @@ def compare_hybrid(runtime: Runtime, collection: Collection) -> Consistency | No
             connection,
             collection,
             backend=runtime.index.name,
-            profile=collection.embedding_profile,
+            class_name=runtime.index.class_name(collection.embedding_profile),
         )
         if generation is None or generation.applied_rev == 0:
             return None

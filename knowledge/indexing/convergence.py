@@ -74,7 +74,10 @@ def plan(runtime: Runtime, held: Lease, *, backend: str | None = None) -> Target
     profile = None if backend == revisions.POSTGRES else collection.embedding_profile
     with runtime.app.tenant(collection.tenant_id) as connection:
         generation = revisions.current_generation(
-            connection, collection, backend=backend, profile=profile
+            connection,
+            collection,
+            backend=backend,
+            class_name="" if backend == revisions.POSTGRES else runtime.index.class_name(profile),
         )
         if generation is None:
             generation = _new_generation(runtime, collection, backend, profile)
@@ -115,9 +118,9 @@ def converge_hybrid(runtime: Runtime, held: Lease) -> Converged:
     generation, profile = target.generation, target.generation.embedding_profile
     _start(runtime, target)
     written = 0
+    # Also where nothing is new: a lost data folder is made again, and repaired below.
+    runtime.index.create_generation(generation, with_vectors=profile is not None)
     if not target.is_current:
-        dimension = runtime.embedder(profile).profile.dimension if profile else None
-        runtime.index.create_generation(generation, dimension=dimension)
         for versions in _to_write(runtime, target):
             _write(runtime, generation, versions)
             written += len(versions)

@@ -94,7 +94,8 @@ def _commit(
         lease.require(connection, held)
         head = clock.lock_head(connection, collection)
         changes = _write_changes(runtime, connection, collection, head + 1, delta)
-        needs_rebuild = head > 0 and revisions.profile_differs(connection, collection)
+        class_name = runtime.index.class_name(collection.embedding_profile)
+        needs_rebuild = head > 0 and revisions.class_differs(connection, collection, class_name)
         ticked = changes.are_any or needs_rebuild
         frozen = ticked and _advance(runtime, connection, collection, head + 1, delta)
         reached = head + 1 if ticked else head

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,10 +31,10 @@ FALLBACK_SHARE: Final = 0.5
 def over_fetched(depth: int) -> int:
     """How many full-text hits to ask for, to have the best ``depth`` by the frozen statistics.
 
-    The index ranks with today's. Two and a half times as many leave room enough for what a
-    publish moves: pinned answers stay the same.
+    The index ranks with today's, and gives titles nearly the same weight. Twice as many leave
+    room enough for what a publish moves: pinned answers stay the same.
     """
-    return depth * 5 // 2
+    return depth * 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,16 @@ class LegHits:
 
 @dataclass(frozen=True, slots=True)
 class LegRun:
-    """One leg in one collection: everything it needs."""
+    """One leg in one collection: everything it needs.
+
+    ``terms`` are the query's, repeats kept: a word said twice weighs twice.
+    """
 
     sources: Sources
     target: Target
     served: Served
     scope: ScopeFilter
+    terms: Sequence[str]
     weights: bm25.QueryWeights
     depth: int
     timeout_s: float
@@ -83,7 +87,7 @@ async def _full_text(run: LegRun) -> tuple[LegState, str | None, list[Hit]]:
         async with asyncio.timeout(run.timeout_s * FALLBACK_SHARE):
             hits = await run.sources.index.bm25(
                 run.served.generation,
-                list(weights),
+                run.terms,
                 run.scope,
                 over_fetched(run.depth),
                 with_vectors=run.served.generation.embedding_profile is not None,

@@ -176,12 +176,20 @@ class Searcher:
 
     async def _search_target(self, query: _Query, target: Target) -> _Searched:
         statistics = target.statistics
-        weights = bm25.weigh(_rarest(query.terms, statistics), statistics)
-        legs = await asyncio.gather(*(self._run(leg, query, target, weights) for leg in BUILT))
+        terms = _rarest(query.terms, statistics)
+        weights = bm25.weigh(terms, statistics)
+        legs = await asyncio.gather(
+            *(self._run(leg, query, target, terms, weights) for leg in BUILT)
+        )
         return await self._collect(query, target, legs, weights)
 
     async def _run(
-        self, leg: Leg, query: _Query, target: Target, weights: bm25.QueryWeights
+        self,
+        leg: Leg,
+        query: _Query,
+        target: Target,
+        terms: Sequence[str],
+        weights: bm25.QueryWeights,
     ) -> LegHits:
         served = target.served.get(KINDS[leg])
         if leg not in query.request.legs:
@@ -199,6 +207,7 @@ class Searcher:
                 target=target,
                 served=served,
                 scope=scope_filter(query.plan, target, served.revision, query.request.filters),
+                terms=terms,
                 weights=weights,
                 depth=query.depth,
                 timeout_s=query.leg_timeout_s,

@@ -68,8 +68,8 @@ class HybridIndex(Protocol):
     def class_name(self, profile: str | None) -> str:
         """The name of the physical class that generations of a profile version live in."""
 
-    def create_generation(self, generation: Generation, *, dimension: int | None) -> None:
-        """Make the physical storage of a generation; no dimension means no vectors."""
+    def create_generation(self, generation: Generation, *, with_vectors: bool) -> None:
+        """Make the physical storage of a generation where it is missing."""
 
     def upsert(
         self,
@@ -119,7 +119,10 @@ class HybridSearch(Protocol):
         *,
         with_vectors: bool,
     ) -> list[Hit]:
-        """The ``limit`` best items in scope that hold any of the analysed ``terms``."""
+        """The ``limit`` best items in scope that hold any of the analysed ``terms``.
+
+        A term that is repeated weighs as often.
+        """
 
     async def close(self) -> None:
         """Let connections go."""

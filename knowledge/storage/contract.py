@@ -68,7 +68,7 @@ async def prove_scope(index: HybridIndex, search: HybridSearch) -> None:
 
     def fill() -> None:
         for generation in (mine, other):
-            index.create_generation(generation, dimension=_DIMENSION)
+            index.create_generation(generation, with_vectors=True)
         index.upsert(mine, versions, vectors)
         index.upsert(other, moved, vectors[:50])
 

@@ -201,7 +201,7 @@ def _states(runtime: Runtime, collection: Collection) -> set[str]:
 def _generation(runtime: Runtime, collection: Collection) -> Generation:
     with runtime.app.tenant(collection.tenant_id) as connection:
         found = revisions.current_generation(
-            connection, collection, backend="weaviate", profile=None
+            connection, collection, backend="weaviate", class_name=runtime.index.class_name(None)
         )
     assert found is not None
     return found

@@ -22,27 +22,26 @@ POSTGRES = "postgres"
 _IN_HYBRID_INDEX: Final = (IndexKind.VECTOR, IndexKind.FULL_TEXT)
 
 
-def profile_differs(connection: Connection[Row], collection: Collection) -> bool:
-    """Whether the pinned profile is another than the serving generation's."""
+def class_differs(connection: Connection[Row], collection: Collection, class_name: str) -> bool:
+    """Whether the serving generation is of another class than a new one would be: the profile
+    that is pinned, or the schema of the index, has changed."""
     row = connection.execute(
-        "select g.embedding_profile is distinct from c.embedding_profile as differs"
-        " from collections c join generations g using (collection_id)"
-        " where c.collection_id = %s and g.state = 'serving' and g.backend <> 'postgres'",
-        [collection.collection_id],
+        "select class_name <> %s as differs from generations"
+        " where collection_id = %s and state = 'serving' and backend <> %s",
+        [class_name, collection.collection_id, POSTGRES],
     ).fetchone()
     return bool(row and row["differs"])
 
 
 def current_generation(
-    connection: Connection[Row], collection: Collection, *, backend: str, profile: str | None
+    connection: Connection[Row], collection: Collection, *, backend: str, class_name: str
 ) -> Generation | None:
-    """The generation to write to: one being built for the profile, else the serving one."""
+    """The generation to write to: one being built in this class, else the serving one of it."""
     row = connection.execute(
-        f"select {_GENERATION} from generations where collection_id = %s"
-        " and (backend = 'postgres') = (%s = 'postgres') and backend = %s"
-        " and embedding_profile is not distinct from %s and state in ('building', 'serving')"
+        f"select {_GENERATION} from generations where collection_id = %s and backend = %s"
+        " and class_name = %s and state in ('building', 'serving')"
         " order by state = 'building' desc, created_at desc limit 1",
-        [collection.collection_id, backend, backend, profile],
+        [collection.collection_id, backend, class_name],
     ).fetchone()
     return Generation(**row) if row else None
 

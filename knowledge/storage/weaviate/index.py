@@ -61,11 +61,11 @@ class WeaviateIndex:
     def class_name(self, profile: str | None) -> str:
         return class_name(self._installation_id, profile)
 
-    def create_generation(self, generation: Generation, *, dimension: int | None) -> None:
+    def create_generation(self, generation: Generation, *, with_vectors: bool) -> None:
         with translated():
             collections = self._client.collections
             if not collections.exists(generation.class_name):
-                self._create_class(generation.class_name, with_vectors=dimension is not None)
+                self._create_class(generation.class_name, with_vectors=with_vectors)
             tenants = collections.use(generation.class_name).tenants
             if not tenants.exists(generation.backend_tenant):
                 tenants.create([Tenant(name=generation.backend_tenant)])

@@ -53,12 +53,16 @@ _FIELDS: Final = (
 
 
 def class_name(installation_id: str, profile: str | None) -> str:
-    """``K{installation}_{profile}``: letters, digits and underscores, unique per profile version."""
+    """``K{installation}_{schema}_{profile}``: letters, digits and underscores.
+
+    Unique per profile version, and per schema version: an object whose analysed text changes in
+    place is scored by the changed words alone, so another schema needs another class.
+    """
     name = profile or "none"
     readable = re.sub(r"[^A-Za-z0-9]", "_", name)
     if readable.replace("_", "") != re.sub(r"[@]", "", name):
         readable += "_" + hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"K{installation_id[:12]}_{readable}"
+    return f"K{installation_id[:12]}_{SCHEMA_VERSION}_{readable}"
 
 
 def class_definition(name: str, *, with_vectors: bool, flat_search_cutoff: int) -> dict[str, Any]:
