@@ -20,7 +20,7 @@ ANSWER: Final[dict[str, Any]] = {
     "scope": {"tenantId": "acme", "projectId": "p1", "principal": "client-1f", "groups": ["eng"]},
     "asOf": "2026-05-01T00:00:00Z",
     "degraded": False,
-    "rerank": "blend",
+    "rerank": "reranker",
     "legs": [
         {
             "leg": "vector",

@@ -82,7 +82,7 @@ ANSWER_SCHEMA: Final = _object(
     ),
     asOf={"type": "string", "format": "date-time"},
     degraded={"type": "boolean", "description": "A leg is missing or another stands in for it."},
-    rerank={"enum": ["blend", "none"]},
+    rerank={"enum": ["reranker", "none"]},
     legs={"type": "array", "items": LEG},
     candidates={"type": "array", "items": CANDIDATE},
     foreignDropped={

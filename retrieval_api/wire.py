@@ -88,12 +88,11 @@ class SearchBody(Wire):
     pinned_revisions: dict[Text, Annotated[int, Field(ge=1, le=2147483646)]] = Field(
         default_factory=dict, max_length=MAX_COLLECTIONS
     )
-    rerank: Literal["none", "reranker"] | None = None
+    rerank: RerankMode | None = None
     explain: bool = False
     run_id: uuid.UUID | None = None
 
     def to_request(self, *, timeout_s: float | None) -> SearchRequest:
-        rerank: RerankMode | None = {"none": "none", "reranker": "blend", None: None}[self.rerank]
         return SearchRequest(
             query=self.query,
             project_id=self.project_id,
@@ -110,7 +109,7 @@ class SearchBody(Wire):
             min_trust=self.min_trust,
             legs=BUILT if self.legs is None else tuple(self.legs),
             pinned=self.pinned_revisions,
-            rerank=rerank,
+            rerank=self.rerank,
             explain=self.explain,
             as_of=self.as_of,
             run_id=self.run_id,

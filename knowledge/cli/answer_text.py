@@ -82,7 +82,7 @@ def _legs(legs: Iterable[LegReport], rerank: str) -> str:
     shown = [table(header, rows, numbers=3)] if rows else []
     shown += [f"{leg.leg.value} ({leg.collection}): {leg.reason}" for leg in ran if leg.reason]
     shown += _skipped([leg for leg in legs if leg.state is LegState.SKIPPED])
-    ordered = "the blend of words and meaning" if rerank == "blend" else "rank fusion alone"
+    ordered = "the blend of words and meaning" if rerank == "reranker" else "rank fusion alone"
     return "\n".join([*shown, f"ordered by {ordered}"])
 
 

@@ -116,7 +116,7 @@ def _legs(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tu
     type=click.Choice([tier.value for tier in TrustTier]),
     help="Only sources of at least this tier.",
 )
-@click.option("--rerank", type=click.Choice(["blend", "none"]), help="What orders the answers.")
+@click.option("--rerank", type=click.Choice(["reranker", "none"]), help="What orders the answers.")
 @click.option("--explain", is_flag=True, help="Show the rank in every leg.")
 @options.as_json
 def search_command(

@@ -79,7 +79,7 @@ class Candidate:
 class Answer:
     """``degraded`` says that a requested leg is missing or stands in for another.
 
-    ``rerank`` is what ordered the candidates: the blend, or ``none`` for the fused order.
+    ``rerank`` is what ordered the candidates: ``reranker``, or ``none`` for the fused order.
     ``foreign_dropped`` counts hits a backend returned that the scope does not admit: never sent.
     """
 

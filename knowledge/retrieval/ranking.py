@@ -127,7 +127,7 @@ def rank(
     candidates = [found[key] for key in keys]
     fusion = _fused(candidates)
     blended: dict[int, float] = {}
-    if mode == "blend":
+    if mode == "reranker":
         blended = blend({n: _scored(candidate, weights) for n, candidate in enumerate(candidates)})
         scores, worth = {n: 1 / (1 + math.exp(-v)) for n, v in blended.items()}, blended
     else:

@@ -30,7 +30,7 @@ BUILT: Final = (Leg.VECTOR, Leg.FULL_TEXT, Leg.METADATA)
 """The legs that exist; the others are answered as skipped, with the reason."""
 
 
-RerankMode = Literal["blend", "none"]
+RerankMode = Literal["reranker", "none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,7 +273,7 @@ class Searcher:
                 candidate.signals[Leg.VECTOR] = candidate.cosine
 
     def _rerank_mode(self, request: SearchRequest) -> RerankMode:
-        configured: RerankMode = "none" if self.settings.rerank_profile == "none" else "blend"
+        configured: RerankMode = "none" if self.settings.rerank_profile == "none" else "reranker"
         return request.rerank or configured
 
     def _blend_weight(self, profile: str | None, kind: str) -> float:

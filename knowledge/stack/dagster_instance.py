@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import yaml
 
+from knowledge.errors import StackError
 from knowledge.home import Home
 
 DATABASE_VARIABLE: Final = "KNOWLEDGE_DAGSTER_DATABASE_URL"
@@ -49,6 +50,8 @@ def write_workspace(home: Home) -> Path:
     """
     socket = code_server_socket(home)
     socket.parent.mkdir(mode=0o700, exist_ok=True)
+    if socket.parent.stat().st_uid != os.geteuid():
+        raise StackError(f"{socket.parent} belongs to another user: remove it")
     path = workspace_file(home)
     server = {"host": "localhost", "socket": str(socket), "location_name": "knowledge"}
     path.write_text(yaml.safe_dump({"load_from": [{"grpc_server": server}]}))

@@ -98,7 +98,7 @@ def test_a_hit_without_an_admitted_row_has_no_rank() -> None:
 def test_deeper_hits_come_after_those_of_the_pool() -> None:
     keys = [uuid.UUID(int=number) for number in range(10, 20)]
     hits = [(key, float(20 - n)) for n, key in enumerate(keys)]
-    for mode in ("blend", "none"):
+    for mode in ("reranker", "none"):
         orders = []
         for depth in (2, 10):
             sparse = {key: float(number) for number, (key, _) in enumerate(hits[: 2 * depth])}
@@ -128,7 +128,7 @@ def test_trust_comes_last_keeps_the_order_within_a_tier_and_lets_no_score_rise()
         depth=50,
     )
     mark_anchors(found.values(), 50)
-    for mode in ("blend", "none"):
+    for mode in ("reranker", "none"):
         ranking = rank(found, mode=mode, weights=lambda _p, _k: 0.0)
         assert ranking.order == (C, B, A, D)
         scores = [ranking.scores[key] for key in ranking.order]
