@@ -96,7 +96,8 @@ def _interrupted_after(seconds: float | None) -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    # Again every second: an interrupt that meets a callback of the collector is swallowed.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:
         yield
     except (KnowledgeError, KeyboardInterrupt) as error:

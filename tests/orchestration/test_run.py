@@ -45,6 +45,7 @@ def test_an_unknown_collection_is_one_clear_line(
     assert capsys.readouterr().err == "knowledge: there is no collection nothing\n"
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_run_that_takes_too_long_is_stopped_and_its_work_stays_pending(
     home: Home,
     runtime: Runtime,

@@ -17,7 +17,14 @@ from knowledge.stack.process import MARK
 from knowledge.stack.record import running_supervisor
 from knowledge.stack.weaviate import find_weaviate
 
-PARTS = ["postgres", "weaviate", "api", "dagster-webserver", "dagster-daemon"]
+PARTS = [
+    "postgres",
+    "weaviate",
+    "api",
+    "dagster-code-server",
+    "dagster-webserver",
+    "dagster-daemon",
+]
 
 
 def _knowledge(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -46,6 +46,7 @@ class WeaviateSearch:
     def __init__(self, address: WeaviateAddress) -> None:
         self._address = address
         self._client: weaviate.WeaviateAsyncClient | None = None
+        self._connecting = asyncio.Lock()
 
     async def close(self) -> None:
         if self._client is not None:
@@ -139,12 +140,13 @@ class WeaviateSearch:
             task.cancel()
 
     async def _connected(self) -> weaviate.WeaviateAsyncClient:
-        if self._client is None:
-            with translated():
-                client = open_async(self._address)
-                await client.connect()
-            self._client = client
-        return self._client
+        async with self._connecting:  # the first legs come together; one connection will do
+            if self._client is None:
+                with translated():
+                    client = open_async(self._address)
+                    await client.connect()
+                self._client = client
+            return self._client
 
 
 def _id(item: Any) -> uuid.UUID:
