@@ -230,6 +230,30 @@ def test_items_deleted_or_added_behind_our_back_are_repaired(
     assert sorted(runtime.index.object_ids(generation)) == ids
 
 
+def test_a_generation_that_the_server_lost_is_made_again(
+    runtime: Runtime, collection: Collection
+) -> None:
+    publish_documents(runtime, collection, [_doc(f"{n}", f"lease {n}") for n in range(5)])
+    generation = _generation(runtime, collection)
+    ids = runtime.index.object_ids(generation)
+    runtime.index.drop_generation(generation)
+    index(runtime, collection)
+    assert runtime.index.object_ids(generation) == ids
+
+
+def test_another_index_schema_builds_another_generation_and_retires_the_old(
+    runtime: Runtime, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_documents(runtime, collection, [_doc("a", "lease")])
+    old = _generation(runtime, collection)
+    monkeypatch.setattr("knowledge.storage.weaviate.schema.SCHEMA_VERSION", "next")
+    index(runtime, collection)
+    new = _generation(runtime, collection)
+    assert new.class_name != old.class_name
+    assert runtime.index.count(new) == runtime.index.count(old) == 1
+    assert new.state == "serving"
+
+
 def test_a_delta_converges_to_what_a_rebuild_would_hold(
     runtime: Runtime, collection: Collection
 ) -> None:
