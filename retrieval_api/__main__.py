@@ -52,7 +52,12 @@ def main(host: str, port: int) -> None:
             gc.freeze()
             gc.set_threshold(20_000, 20, 20)
             uvicorn.run(
-                create_app(config), host=host, port=port, log_level="warning", access_log=False
+                create_app(config),
+                host=host,
+                port=port,
+                log_level="warning",
+                access_log=False,
+                proxy_headers=False,
             )
     except KnowledgeError as error:
         sys.exit(f"knowledge: {error.message}")

@@ -30,10 +30,13 @@ class TrustTier(StrEnum):
     @property
     def rank(self) -> int:
         """0 for the most trusted tier."""
-        return list(TrustTier).index(self)
+        return _RANKS[self]
 
     def at_least(self, minimum: TrustTier) -> bool:
         return self.rank <= minimum.rank
+
+
+_RANKS: Final = {tier: rank for rank, tier in enumerate(TrustTier)}
 
 
 @dataclass(frozen=True, slots=True)
