@@ -39,7 +39,7 @@ $(STAMP):
 	@touch $@
 	@echo "setup: ready"
 
-weaviate: setup  ## Obtain the Weaviate server program (cached; compiling takes 3 minutes).
+weaviate: setup  ## Obtain the Weaviate server program where one is to be started (cached).
 	@$(BIN)/python -m knowledge.stack.obtain
 
 demo: weaviate  ## Start everything, publish two collections, ask questions.
@@ -58,8 +58,9 @@ format: setup  ## Rewrite the sources in the project's style.
 	@$(BIN)/ruff check --fix $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
 
-leaks: weaviate  ## 100,000 randomised scoped queries: nothing out of scope may come back.
-	@$(BIN)/python -m benchmarks.leaks
+leaks: weaviate  ## 100,000 randomised scoped queries a backend: nothing out of scope may come back.
+	@$(BIN)/python -m benchmarks.leaks --backend weaviate
+	@$(BIN)/python -m benchmarks.leaks --backend pgvector
 
 lock:  ## Recompile requirements.lock (needs uv).
 	@command -v uv >/dev/null || { echo "lock: uv is needed: pip install uv" >&2; exit 1; }

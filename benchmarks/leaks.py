@@ -2,10 +2,10 @@
 
 Every hit of every backend query must be one that the scope's rule admits, and (where the index
 is exact) an answer must be complete: k items when so many are in scope, else all of them. The
-world is made anew from ``--seed``; half of the generations are forced to search the graph
+world is made anew from ``--seed``. Half of Weaviate's generations are forced to search the graph
 (``flatSearchCutoff: 0``), which is approximate: there a short answer is counted, not a fault.
 
-    python -m benchmarks.leaks [--queries 100000] [--seed 1]
+    python -m benchmarks.leaks [--backend pgvector] [--queries 100000] [--seed 1]
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from knowledge.model.chunk import Chunk, ChunkVersion
 from knowledge.model.revision import OPEN, VISIBILITY_MARGIN, Generation
 from knowledge.settings import load_settings
 from knowledge.stack.servers import running_servers
-from knowledge.storage.backend import Hit, HybridSearch, ScopeFilter, Vector
+from knowledge.storage.backend import Hit, HybridIndex, HybridSearch, ScopeFilter, Vector
+from knowledge.storage.backends import IndexLocation
 from knowledge.storage.contract import admits
-from knowledge.storage.weaviate.client import WeaviateAddress
-from knowledge.storage.weaviate.index import WeaviateIndex
-from knowledge.storage.weaviate.search import WeaviateSearch
+from knowledge.storage.postgres.bootstrap import prepare_database
+from knowledge.storage.postgres.database import AsyncDatabase, Database
 
 DIMENSION = 16
 TENANTS = ("acme", "acme-eu", "globex")
@@ -58,53 +58,85 @@ class World:
     vectors: Vector
 
 
+CUTOFFS = {"weaviate": (40_000, 0), "pgvector": (40_000,)}
+"""Of each backend: at how many items it goes over from a scan to the graph, where it has one."""
+
+
 @click.command()
+@click.option("--backend", default="weaviate", show_default=True, type=click.Choice(list(CUTOFFS)))
 @click.option("--queries", default=100_000, show_default=True)
 @click.option("--items", default=1500, show_default=True, help="Items a tenant and index kind.")
 @click.option("--seed", default=1, show_default=True)
-def main(queries: int, items: int, seed: int) -> None:
+def main(backend: str, queries: int, items: int, seed: int) -> None:
     """Exit 1 when a single hit is out of scope or a single answer is short."""
     with tempfile.TemporaryDirectory(prefix="kn-leaks-", dir="/tmp") as folder:
         home = Home(Path(folder))
         home.prepare()
-        with running_servers(home, load_settings(home, {})) as at:
-            address = WeaviateAddress(at.weaviate_url, at.weaviate_grpc, at.weaviate_api_key)
-            faults = asyncio.run(_run(address, queries, items, seed))
-    sys.exit(1 if faults else 0)
+        settings = load_settings(home, {"KNOWLEDGE_VECTOR_BACKEND": backend})
+        with running_servers(home, settings) as at:
+            app_url = prepare_database(at.database_admin_url, home.database_key).app_url
+            locations = [
+                IndexLocation(backend, f"leaks{cutoff:07}", cutoff, at.weaviate)
+                for cutoff in CUTOFFS[backend]
+            ]
+            counts = asyncio.run(_run(locations, app_url, queries, items, seed))
+    sys.exit(1 if counts["foreign"] + counts["short"] else 0)
 
 
-async def _run(address: WeaviateAddress, queries: int, items: int, seed: int) -> int:
-    rng = random.Random(seed)
-    worlds = []
-    for cutoff in (40_000, 0):
-        index = WeaviateIndex(
-            address, installation_id=f"leaks{cutoff:07}", flat_search_cutoff=cutoff
-        )
-        worlds += [_world(rng, index, tenant, items, cutoff > items) for tenant in TENANTS]
-        index.close()
-    search = WeaviateSearch(address)
-    counts: Counter[str] = Counter()
+async def _run(
+    locations: Sequence[IndexLocation], app_url: str, queries: int, items: int, seed: int
+) -> Counter[str]:
+    writer, database = Database(app_url), AsyncDatabase(app_url)
+    indexes = [(at.open_index(writer), at.flat_search_cutoff > items) for at in locations]
+    await database.open()
+    search = locations[0].open_search(database)
     started = time.perf_counter()
-    numbers = iter(range(queries))
     try:
-        await asyncio.gather(
-            *(_ask(search, worlds, rng, numbers, counts, queries) for _ in range(CONCURRENCY))
-        )
+        counts = await find_leaks(indexes, search, queries, items, seed)
     finally:
         await search.close()
-    seconds = time.perf_counter() - started
+        await database.close()
+        for index, _ in indexes:
+            index.close()
+        writer.close()
     print(
-        f"{counts['queries']:,} scoped queries in {seconds:.0f} s:"
+        f"{search.name}: {counts['queries']:,} scoped queries"
+        f" in {time.perf_counter() - started:.0f} s:"
         f" {counts['foreign']} hits out of scope, {counts['short']} exact answers short"
         f" ({counts['graph short']} on the approximate graph);"
         f" {counts['hits']:,} hits, {counts['empty']:,} empty scopes,"
         f" {counts['narrow']:,} scopes of under 0.5 %"
     )
-    return counts["foreign"] + counts["short"]
+    return counts
+
+
+async def find_leaks(
+    indexes: Sequence[tuple[HybridIndex, bool]],
+    search: HybridSearch,
+    queries: int,
+    items: int,
+    seed: int,
+) -> Counter[str]:
+    """Fill a world in each index (with whether it is exact), ask, and count what came back.
+
+    ``foreign`` are hits out of scope, ``short`` answers of an exact index that lack a hit.
+    """
+    rng = random.Random(seed)
+    worlds = [
+        _world(rng, index, tenant, items, is_exact)
+        for index, is_exact in indexes
+        for tenant in TENANTS
+    ]
+    counts: Counter[str] = Counter()
+    numbers = iter(range(queries))
+    await asyncio.gather(
+        *(_ask(search, worlds, rng, numbers, counts, queries) for _ in range(CONCURRENCY))
+    )
+    return counts
 
 
 def _world(
-    rng: random.Random, index: WeaviateIndex, tenant: str, items: int, is_exact: bool
+    rng: random.Random, index: HybridIndex, tenant: str, items: int, is_exact: bool
 ) -> World:
     generation = Generation(
         generation_id=uuid.UUID(int=rng.getrandbits(128)),
@@ -199,7 +231,10 @@ async def _ask(
         admitted = {v.object_id: i for i, v in enumerate(world.versions) if admits(scope, v)}
         if number % 2:
             terms = rng.sample(WORDS, rng.randint(1, 4))
-            hits = await search.bm25(world.generation, terms, scope, limit, with_vectors=False)
+            weights = dict.fromkeys(terms, 1.0)
+            hits = await search.bm25(
+                world.generation, terms, scope, limit, weights=weights, with_vectors=False
+            )
             wanted = {
                 key
                 for key, i in admitted.items()

@@ -54,7 +54,7 @@ def main() -> None:
 
 def _start() -> dict[str, str]:
     """The address of each part, by its name."""
-    _heading("1. The stack: PostgreSQL, Weaviate, Dagster, API")
+    _heading("1. The stack: servers, Dagster, API")
     _show("up", "--detach")
     return {part["name"]: part["url"] for part in _json("status", "--json")["parts"]}
 

@@ -44,6 +44,10 @@ class InvalidSnapshot(InvalidInput):
     """The snapshot does not match its manifest."""
 
 
+class InvalidQuery(InvalidInput):
+    """The SELECT cannot run."""
+
+
 class InvalidConfiguration(InvalidInput):
     """The configuration is not valid."""
 
@@ -98,6 +102,10 @@ class ModelUnavailable(Unavailable):
     """The embedding model cannot be loaded or reached."""
 
 
+class InvalidVector(KnowledgeError):
+    """A vector is not finite, not of length 1, or not of the profile's dimension."""
+
+
 class ProfileMismatch(KnowledgeError):
     """The embedding profile differs from the one stored under this name and version."""
 
@@ -123,6 +131,14 @@ class LeaseHeld(KnowledgeError):
 
 class LeaseLost(KnowledgeError):
     """The lease of this run was taken over; nothing was switched."""
+
+
+class RebuildCancelled(KnowledgeError):
+    """The rebuild was cancelled; what served goes on serving."""
+
+
+class RebuildHeld(KnowledgeError):
+    """Another run is at work on this rebuild."""
 
 
 class ChecksFailed(KnowledgeError):

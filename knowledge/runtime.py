@@ -15,14 +15,13 @@ from knowledge.profiles.registry import Profiles
 from knowledge.settings import Settings, load_settings
 from knowledge.stack.cache import cache_folder
 from knowledge.stack.postgres import admin_url, is_postgres_ready
-from knowledge.stack.servers import running_servers, silent
+from knowledge.stack.servers import ServerAddresses, running_servers, silent
 from knowledge.storage.backend import HybridIndex
+from knowledge.storage.backends import IndexLocation
 from knowledge.storage.postgres import catalogue, profiles
 from knowledge.storage.postgres.bootstrap import DatabaseUrls, database_urls, prepare_database
 from knowledge.storage.postgres.database import Database
 from knowledge.storage.vectors import VectorStore
-from knowledge.storage.weaviate.client import WeaviateAddress
-from knowledge.storage.weaviate.index import WeaviateIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +46,40 @@ class Runtime:
             for source in catalogue.list_sources(self.app, collection)
         }
 
-    def embedder(self, profile: str) -> Embedder:
-        """The profile's embedder, once its definition is the one stored under this name.
-
-        Raises `ProfileMismatch`, `ModelUnavailable`, `InvalidConfiguration`.
-        """
-        embedder = self.profiles.get(profile)
-        profiles.require_same(self.app, embedder.profile)
-        return embedder
-
     def permitted_embedder(self, profile: str, *, allow_remote: bool) -> Embedder:
-        """`embedder`, refusing a remote profile before its service is asked anything.
-
-        Raises `Forbidden`, and what `embedder` raises.
-        """
-        if not allow_remote and not self.profiles.is_local(profile):
-            raise Forbidden(
-                f"profile {profile} sends texts to a remote model: allow that with"
-                " `knowledge collections create|set --allow-remote`"
-            )
-        return self.embedder(profile)
+        """`permitted_embedder` of this installation."""
+        return permitted_embedder(self.app, self.profiles, profile, allow_remote=allow_remote)
 
     def vectors(self, tenant_id: str, profile: str) -> VectorStore:
         return VectorStore(self.app, self.home.vectors_dir, tenant_id=tenant_id, profile=profile)
+
+
+def index_location(home: Home, settings: Settings, servers: ServerAddresses) -> IndexLocation:
+    """Where the installation's hybrid index is, while these servers run."""
+    return IndexLocation(
+        backend=settings.vector_backend,
+        installation_id=home.installation_id,
+        flat_search_cutoff=settings.indexing.flat_search_cutoff,
+        weaviate=servers.weaviate,
+    )
+
+
+def permitted_embedder(
+    app: Database, known: Profiles, profile: str, *, allow_remote: bool
+) -> Embedder:
+    """The profile's embedder, once its definition is the one stored under this name.
+
+    Raises `Forbidden` for a remote profile before its service is asked anything,
+    `ProfileMismatch`, `ModelUnavailable`, `InvalidConfiguration`.
+    """
+    if not allow_remote and not known.is_local(profile):
+        raise Forbidden(
+            f"profile {profile} sends texts to a remote model: allow that with"
+            " `knowledge collections create|set --allow-remote`"
+        )
+    embedder = known.get(profile)
+    profiles.require_same(app, embedder.profile)
+    return embedder
 
 
 @contextmanager
@@ -80,11 +90,7 @@ def open_runtime(home: Home, progress: Callable[[str], None] = silent) -> Iterat
     with running_servers(home, settings, progress) as servers:
         urls = prepare_database(servers.database_admin_url, home.database_key)
         app, owner = Database(urls.app_url), Database(urls.owner_url)
-        index = WeaviateIndex(
-            WeaviateAddress(servers.weaviate_url, servers.weaviate_grpc, servers.weaviate_api_key),
-            installation_id=home.installation_id,
-            flat_search_cutoff=settings.indexing.flat_search_cutoff,
-        )
+        index = index_location(home, settings, servers).open_index(app)
         try:
             yield Runtime(
                 home=home,

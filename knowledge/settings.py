@@ -2,7 +2,8 @@
 
 ``[retrieval] default_top_k`` is ``KNOWLEDGE__RETRIEVAL__DEFAULT_TOP_K`` in the environment.
 The addresses of real servers have short names of their own: KNOWLEDGE_DATABASE_URL,
-KNOWLEDGE_WEAVIATE_URL, KNOWLEDGE_WEAVIATE_API_KEY, KNOWLEDGE_WEAVIATE_GRPC.
+KNOWLEDGE_WEAVIATE_URL, KNOWLEDGE_WEAVIATE_API_KEY, KNOWLEDGE_WEAVIATE_GRPC; and so has the
+choice between them, KNOWLEDGE_VECTOR_BACKEND.
 """
 
 from __future__ import annotations
@@ -20,6 +21,13 @@ from knowledge.errors import InvalidConfiguration
 from knowledge.home import Home
 
 PREFIX = "KNOWLEDGE__"
+SHORT_NAMES = (
+    "vector_backend",
+    "database_url",
+    "weaviate_url",
+    "weaviate_api_key",
+    "weaviate_grpc",
+)
 
 
 class Section(BaseModel):
@@ -62,6 +70,12 @@ class IndexingSettings(Section):
     )
     flat_search_cutoff: int = Field(40_000, ge=0)
     max_attempts: int = Field(5, ge=1, description="Attempts at a pending event before it fails.")
+    keep_revisions: int = Field(5, ge=1, description="Newest revisions that can be pinned.")
+    keep_days: float = Field(7.0, ge=0, description="Younger revisions can be pinned as well.")
+    dead_rows_share: float = Field(
+        0.2, gt=0, lt=1, description="Share of an index that is history before it is built anew."
+    )
+    dead_rows_minimum: int = Field(20, ge=1, description="Fewer dead rows are left as they are.")
 
 
 class ProfileSettings(Section):
@@ -108,10 +122,17 @@ class Settings(Section):
     profiles: dict[str, ProfileSettings] = Field(default_factory=dict)
     default_profile: str = "minilm@1"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    vector_backend: Literal["weaviate", "pgvector"] = Field(
+        "weaviate", description="Where the hybrid index is kept; pgvector needs no second server."
+    )
     database_url: str | None = Field(None, pattern=r"^postgres(ql)?://")
     weaviate_url: str | None = None
     weaviate_api_key: str | None = None
     weaviate_grpc: str | None = Field(None, description="host:port; default is port 50051.")
+
+    @property
+    def uses_weaviate(self) -> bool:
+        return self.vector_backend == "weaviate"
 
 
 def load_settings(home: Home, environ: Mapping[str, str] | None = None) -> Settings:
@@ -124,9 +145,9 @@ def load_settings(home: Home, environ: Mapping[str, str] | None = None) -> Setti
     for name, value in sorted(environ.items()):
         if name.startswith(PREFIX):
             _set(values, name.removeprefix(PREFIX).lower().split("__"), value)
-    for short in ("database_url", "weaviate_url", "weaviate_api_key", "weaviate_grpc"):
-        if address := environ.get(f"KNOWLEDGE_{short.upper()}"):
-            values[short] = address
+    for short in SHORT_NAMES:
+        if given := environ.get(f"KNOWLEDGE_{short.upper()}"):
+            values[short] = given
     try:
         return Settings.model_validate(values)
     except ValidationError as error:

@@ -11,11 +11,11 @@ import uvicorn
 
 from knowledge.errors import KnowledgeError
 from knowledge.home import Home
+from knowledge.runtime import index_location
 from knowledge.settings import load_settings
 from knowledge.stack.cache import cache_folder
 from knowledge.stack.servers import running_servers
 from knowledge.storage.postgres.bootstrap import prepare_database
-from knowledge.storage.weaviate.client import WeaviateAddress
 from retrieval_api.app import create_app
 from retrieval_api.service import ServiceConfig
 
@@ -42,9 +42,7 @@ def main(host: str, port: int) -> None:
                 home=home,
                 settings=settings,
                 app_url=urls.app_url,
-                weaviate=WeaviateAddress(
-                    servers.weaviate_url, servers.weaviate_grpc, servers.weaviate_api_key
-                ),
+                index=index_location(home, settings, servers),
                 cache_dir=cache_folder(),
             )
             # What is loaded stays: collections need not look at it again while requests run.

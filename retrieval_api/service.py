@@ -29,12 +29,10 @@ from knowledge.retrieval.recording import Recorder
 from knowledge.retrieval.search import Searcher
 from knowledge.security.tokens import TokenIssuer
 from knowledge.settings import Settings, load_settings
+from knowledge.storage.backends import IndexLocation
 from knowledge.storage.guarded import GuardedSearch
 from knowledge.storage.postgres import service as queries
 from knowledge.storage.postgres.database import AsyncDatabase, Database
-from knowledge.storage.weaviate.client import WeaviateAddress
-from knowledge.storage.weaviate.index import WeaviateIndex
-from knowledge.storage.weaviate.search import WeaviateSearch
 from retrieval_api.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -52,7 +50,7 @@ class ServiceConfig:
     home: Home
     settings: Settings
     app_url: str
-    weaviate: WeaviateAddress
+    index: IndexLocation
     cache_dir: Path
 
 
@@ -62,6 +60,7 @@ class Service:
 
     config: ServiceConfig
     settings: Settings
+    profiles: Profiles
     database: AsyncDatabase
     writer: Database
     index: GuardedSearch
@@ -115,20 +114,20 @@ def service_of(request: Request) -> Service:
 async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
     """Open everything, run the background tasks, and close in reverse order.
 
-    PostgreSQL or Weaviate may be away: the service starts degraded and connects when it can.
+    PostgreSQL or the index's server may be away: the service starts degraded and connects when it can.
     """
     settings = config.settings
     database = AsyncDatabase(config.app_url)
-    index = GuardedSearch(WeaviateSearch(config.weaviate))
+    index = GuardedSearch(config.index.open_search(database))
+    profiles = Profiles(settings, config.cache_dir)
     service = Service(
         config=config,
         settings=settings,
+        profiles=profiles,
         database=database,
         writer=Database(config.app_url, max_size=2),
         index=index,
-        searcher=Searcher(
-            database, index, Profiles(settings, config.cache_dir), settings.retrieval
-        ),
+        searcher=Searcher(database, index, profiles, settings.retrieval),
         recorder=Recorder(database),
         tokens=TokenIssuer(
             f"knowledge:{config.home.installation_id}",
@@ -203,11 +202,7 @@ async def _prove(service: Service) -> None:
     answers are worse than none.
     """
     while not service.index.is_proven:
-        index = WeaviateIndex(
-            service.config.weaviate,
-            installation_id=service.config.home.installation_id,
-            flat_search_cutoff=service.settings.indexing.flat_search_cutoff,
-        )
+        index = service.config.index.open_index(service.writer)
         try:
             await service.index.prove(index, service.database)
         except ScopeContractBroken as error:

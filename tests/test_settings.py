@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from knowledge.errors import InvalidConfiguration
 from knowledge.home import Home
-from knowledge.settings import ProfileSettings, Settings, load_settings
+from knowledge.settings import SHORT_NAMES, ProfileSettings, Settings, load_settings
 
 DOCS = Path(__file__).parents[1] / "docs"
-OF_THE_ENVIRONMENT = {"database_url", "weaviate_url", "weaviate_api_key", "weaviate_grpc"}
+OF_THE_ENVIRONMENT = set(SHORT_NAMES) - {"vector_backend"}
 
 
 def test_a_variable_overrides_the_file(tmp_path: Path) -> None:
@@ -42,6 +42,14 @@ def test_a_wrong_key_is_named_with_what_would_be_right(
     with pytest.raises(InvalidConfiguration) as refused:
         load_settings(Home(tmp_path), {f"KNOWLEDGE__{variable}": "wrong"})
     assert refused.value.message.startswith(message)
+
+
+def test_an_unknown_vector_backend_is_refused_with_the_valid_ones(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfiguration) as refused:
+        load_settings(Home(tmp_path), {"KNOWLEDGE_VECTOR_BACKEND": "faiss"})
+    assert "vector_backend: Input should be 'weaviate' or 'pgvector'" in refused.value.message
+    chosen = load_settings(Home(tmp_path), {"KNOWLEDGE_VECTOR_BACKEND": "pgvector"})
+    assert chosen.vector_backend == "pgvector"
 
 
 @pytest.mark.parametrize("address", ["garbage", "host=127.0.0.1 password=hidden", "http://x"])

@@ -14,13 +14,11 @@ from knowledge.model.scope import READ
 from knowledge.retrieval.planning import Caller, plan_search
 from knowledge.retrieval.request import SearchRequest
 from knowledge.retrieval.search import Searcher
-from knowledge.runtime import Runtime
+from knowledge.runtime import Runtime, index_location
 from knowledge.stack.servers import current_addresses
 from knowledge.storage.guarded import GuardedSearch
 from knowledge.storage.postgres import catalogue
 from knowledge.storage.postgres.database import AsyncDatabase
-from knowledge.storage.weaviate.client import WeaviateAddress
-from knowledge.storage.weaviate.search import WeaviateSearch
 
 
 def require_caller(runtime: Runtime, tenant_id: str, client_id: str | None) -> Caller:
@@ -80,13 +78,8 @@ async def opened_searcher(
     if addresses is None:
         raise Unavailable("the servers of this home have stopped: try again")
     database = AsyncDatabase(runtime.urls.app_url)
-    index = GuardedSearch(
-        WeaviateSearch(
-            WeaviateAddress(
-                addresses.weaviate_url, addresses.weaviate_grpc, addresses.weaviate_api_key
-            )
-        )
-    )
+    location = index_location(runtime.home, runtime.settings, addresses)
+    index = GuardedSearch(location.open_search(database))
     searcher = Searcher(database, index, runtime.profiles, runtime.settings.retrieval)
     await database.open()
     try:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from knowledge.errors import IndexUnavailable
 from knowledge.home import Home
 from knowledge.model.revision import IndexState
+from knowledge.runtime import index_location
 from knowledge.settings import load_settings
 from knowledge.stack.servers import current_addresses
 from knowledge.storage.postgres import revisions
+from knowledge.storage.postgres.bootstrap import database_urls
 from knowledge.storage.postgres.database import Database
-from knowledge.storage.weaviate.client import WeaviateAddress
-from knowledge.storage.weaviate.probe import server_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,19 @@ class HealthChange:
 
 
 def probe_backend(home: Home) -> BackendHealth:
-    """Ask the server for its version; starts nothing."""
-    servers = current_addresses(home, load_settings(home))
+    """Ask the index's server for its version; starts nothing."""
+    settings = load_settings(home)
+    servers = current_addresses(home, settings)
     if servers is None:
-        return BackendHealth(None, "the Weaviate server of this installation does not run")
-    address = WeaviateAddress(servers.weaviate_url, servers.weaviate_grpc, servers.weaviate_api_key)
+        return BackendHealth(None, "a server of this installation does not run")
+    urls = database_urls(servers.database_admin_url, home.database_key)
+    database = Database(urls.app_url, max_size=1)
     try:
-        return BackendHealth(server_version(address), None)
+        return BackendHealth(index_location(home, settings, servers).probe(database), None)
     except IndexUnavailable as error:
         return BackendHealth(None, error.message)
+    finally:
+        database.close()
 
 
 def is_noted(owner: Database, health: BackendHealth) -> bool:

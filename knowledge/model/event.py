@@ -10,8 +10,6 @@ from typing import Any, Final
 CHUNKS_PUBLISHED: Final = "ChunksPublished"
 SOURCE_DELETED: Final = "SourceDeleted"
 SOURCE_ACCESS_CHANGED: Final = "SourceAccessChanged"
-REBUILD_REQUESTED: Final = "RebuildRequested"
-"""Announced by ourselves only: what comes in from outside is `INBOUND`."""
 
 INBOUND: Final = (CHUNKS_PUBLISHED, SOURCE_DELETED, SOURCE_ACCESS_CHANGED)
 

@@ -49,7 +49,9 @@ class Generation:
     """The physical storage a chain of revisions lives in.
 
     ``class_name`` and ``backend_tenant`` are names in the backend (empty for PostgreSQL);
-    ``applied_rev`` is the clock value it has reached.
+    ``applied_rev`` is the clock value it has reached, with ``items`` chunk versions. Once it is
+    retired, ``acl_rev`` is the clock value up to which ACL changes have reached it.
+    ``rebuild_id`` names the rebuild that made it, None for a publish.
     """
 
     generation_id: uuid.UUID
@@ -62,6 +64,9 @@ class Generation:
     created_rev: int
     applied_rev: int
     state: str
+    items: int = 0
+    acl_rev: int = 0
+    rebuild_id: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from knowledge.errors import KnowledgeError, Unavailable
 from knowledge.home import Home
 from knowledge.settings import Settings
 from knowledge.stack.cache import cache_folder
-from knowledge.stack.parts import PARTS, StackContext
+from knowledge.stack.parts import StackContext, parts_of
 from knowledge.stack.ports import is_free
 from knowledge.stack.record import running_supervisor
 from knowledge.stack.servers import current_addresses
@@ -51,7 +51,7 @@ def doctor(home: Home, settings: Settings) -> list[Finding]:
         _memory(),
         _clock(),
         *_home(home),
-        _weaviate_binary(settings),
+        *_weaviate_binary(settings),
         _model(settings),
         *_ports(home, settings),
         *_servers(home, settings),
@@ -72,7 +72,7 @@ def _disk(home: Home) -> Finding:
     if usage.free < 0.2 * GIGABYTE:
         return Finding("fail", "disk", found, "free disk space or move KNOWLEDGE_HOME")
     if usage.free < 2 * GIGABYTE or usage.used / usage.total > 0.95:
-        return Finding("warn", "disk", found, "Weaviate refuses writes when the disk is 99 % full")
+        return Finding("warn", "disk", found, "free disk space: a server may soon refuse writes")
     return Finding("ok", "disk", found)
 
 
@@ -121,19 +121,23 @@ def _home(home: Home) -> Iterator[Finding]:
         )
 
 
-def _weaviate_binary(settings: Settings) -> Finding:
+def _weaviate_binary(settings: Settings) -> Iterator[Finding]:
+    if not settings.uses_weaviate:
+        return
+    subject = "weaviate program"
     if settings.weaviate_url:
-        return Finding("ok", "weaviate program", "not needed, KNOWLEDGE_WEAVIATE_URL is set")
-    if found := cached_binary(cache_folder()):
-        return Finding("ok", "weaviate program", str(found))
-    if shutil.which("go"):
-        return Finding("ok", "weaviate program", "not there yet, Go will compile it at first use")
-    return Finding(
-        "warn",
-        "weaviate program",
-        "not there yet",
-        "the first start fetches it; or install Go, or set KNOWLEDGE_WEAVIATE_URL",
-    )
+        yield Finding("ok", subject, "not needed, KNOWLEDGE_WEAVIATE_URL is set")
+    elif found := cached_binary(cache_folder()):
+        yield Finding("ok", subject, str(found))
+    elif shutil.which("go"):
+        yield Finding("ok", subject, "not there yet, Go will compile it at first use")
+    else:
+        yield Finding(
+            "warn",
+            subject,
+            "not there yet",
+            "the first start fetches it; or install Go, or set KNOWLEDGE_WEAVIATE_URL",
+        )
 
 
 def _model(settings: Settings) -> Finding:
@@ -169,7 +173,7 @@ def _servers(home: Home, settings: Settings) -> Iterator[Finding]:
         yield Finding("ok", "servers", "not running: `knowledge up` starts them")
         return
     context = StackContext(home, settings, addresses, "", 0, 0)
-    for part in PARTS:
+    for part in parts_of(settings):
         if part.command:
             continue
         try:

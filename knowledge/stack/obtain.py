@@ -12,9 +12,10 @@ from knowledge.storage.weaviate.binary import obtain_weaviate
 
 
 def main() -> int:
-    """Obtain it unless a server is configured. Exit code 1 with one line when it cannot be."""
+    """Obtain it unless none is to be started. Exit code 1 with one line when it cannot be."""
     try:
-        if not load_settings(Home.locate()).weaviate_url:
+        settings = load_settings(Home.locate())
+        if settings.uses_weaviate and not settings.weaviate_url:
             obtain_weaviate(cache_folder(), lambda line: print(line, flush=True))
     except KnowledgeError as error:
         print(f"knowledge: {error.message}", file=sys.stderr)

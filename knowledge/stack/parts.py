@@ -1,6 +1,6 @@
 """The parts of the stack: what each is called, how it starts, how it shows that it is well.
 
-This is the one list; the supervisor, ``knowledge status`` and ``knowledge down`` follow it.
+`parts_of` is the one list; the supervisor, ``knowledge status`` and ``knowledge down`` follow it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Final
@@ -120,11 +120,12 @@ def _probe_postgres(context: StackContext, _pid: int | None) -> str:
 
 
 def _probe_weaviate(context: StackContext, _pid: int | None) -> str:
-    key = context.addresses.weaviate_api_key
+    address = context.addresses.weaviate
+    assert address is not None  # else it is no part
     return _get_version(
-        f"{context.addresses.weaviate_url}/v1/meta",
+        f"{address.url}/v1/meta",
         "version",
-        headers={"Authorization": f"Bearer {key}"} if key else {},
+        headers={"Authorization": f"Bearer {address.api_key}"} if address.api_key else {},
     )
 
 
@@ -176,7 +177,7 @@ def _get_version(url: str, field: str, *, headers: dict[str, str] | None = None)
         raise Unavailable("gives an answer of another program") from error
 
 
-PARTS: Final = (
+_PARTS: Final = (
     Part(
         name="postgres",
         url=lambda context: context.addresses.database_admin_url,
@@ -185,7 +186,7 @@ PARTS: Final = (
     ),
     Part(
         name="weaviate",
-        url=lambda context: context.addresses.weaviate_url,
+        url=lambda context: context.addresses.weaviate.url if context.addresses.weaviate else None,
         probe=_probe_weaviate,
         start_timeout_s=20.0,
     ),
@@ -221,3 +222,13 @@ PARTS: Final = (
         start_timeout_s=120.0,
     ),
 )
+
+
+def parts_of(settings: Settings) -> tuple[Part, ...]:
+    """The parts that an installation with these settings has, servers first."""
+    absent = set() if settings.uses_weaviate else {"weaviate"}
+    return tuple(
+        replace(part, after=tuple(name for name in part.after if name not in absent))
+        for part in _PARTS
+        if part.name not in absent
+    )

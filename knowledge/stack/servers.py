@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -36,6 +36,7 @@ from knowledge.stack.weaviate import (
     stop_weaviate,
     weaviate_api_key,
 )
+from knowledge.storage.weaviate.address import WeaviateAddress
 from knowledge.storage.weaviate.binary import obtain_weaviate
 
 Progress = Callable[[str], None]
@@ -45,13 +46,11 @@ MINIMUM_FREE_BYTES: Final = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class ServerAddresses:
-    """Where PostgreSQL (as administrator) and Weaviate answer."""
+    """Where PostgreSQL (as administrator) answers, and Weaviate where it is the backend."""
 
     database_admin_url: str
-    weaviate_url: str
-    weaviate_grpc: str
-    weaviate_api_key: str | None
     postgres_embedded: bool
+    weaviate: WeaviateAddress | None = None
 
 
 def without_password(url: str) -> str:
@@ -76,7 +75,7 @@ def running_servers(
     Raises `StackError` with one line that quotes the server's log and says what to do.
     """
     home.prepare()
-    if settings.database_url and settings.weaviate_url:
+    if settings.database_url and not _embeds_weaviate(settings):
         yield _addresses(home, settings)
         return
     with (home.run_dir / "servers.lock").open("a") as users:
@@ -113,7 +112,7 @@ def embedded_processes(home: Home, settings: Settings) -> dict[str, ProcessId | 
     processes: dict[str, ProcessId | None] = {}
     if not settings.database_url:
         processes["postgres"] = find_postgres(home)
-    if not settings.weaviate_url:
+    if _embeds_weaviate(settings):
         server = find_weaviate(home)
         processes["weaviate"] = server.process if server else None
     return processes
@@ -124,6 +123,10 @@ def current_addresses(home: Home, settings: Settings) -> ServerAddresses | None:
     if None in embedded_processes(home, settings).values():
         return None
     return _addresses(home, settings)
+
+
+def _embeds_weaviate(settings: Settings) -> bool:
+    return settings.uses_weaviate and not settings.weaviate_url
 
 
 @contextmanager
@@ -137,7 +140,7 @@ def _ensure(home: Home, settings: Settings, progress: Progress) -> ServerAddress
     starts: dict[str, Callable[[], None]] = {}
     if not settings.database_url and not is_postgres_ready(home):
         starts["postgres"] = lambda: _start_postgres(home, progress)
-    if not settings.weaviate_url and not _has_weaviate(home):
+    if _embeds_weaviate(settings) and not _has_weaviate(home):
         binary = obtain_weaviate(cache_folder(), progress)
         starts["weaviate"] = lambda: _start_weaviate(home, settings, binary, progress)
     if starts:
@@ -204,30 +207,32 @@ def _require_ended(name: str, ended: bool) -> None:
 
 
 def _addresses(home: Home, settings: Settings) -> ServerAddresses:
-    server = None if settings.weaviate_url else find_weaviate(home)
-    if server:
-        url, grpc, key = server.url, server.grpc, weaviate_api_key(home)
-    elif settings.weaviate_url:
-        url = settings.weaviate_url.rstrip("/")
-        grpc = settings.weaviate_grpc or f"{urlsplit(url).hostname}:{DEFAULT_GRPC_PORT}"
-        key = settings.weaviate_api_key or ""
-    else:
-        raise StackError("Weaviate ended just after it started: see logs/weaviate.log")
     return ServerAddresses(
         database_admin_url=settings.database_url or admin_url(home),
-        weaviate_url=url,
-        weaviate_grpc=grpc,
-        weaviate_api_key=key or None,
         postgres_embedded=not settings.database_url,
+        weaviate=_weaviate_address(home, settings) if settings.uses_weaviate else None,
     )
+
+
+def _weaviate_address(home: Home, settings: Settings) -> WeaviateAddress:
+    if settings.weaviate_url:
+        url = settings.weaviate_url.rstrip("/")
+        grpc = settings.weaviate_grpc or f"{urlsplit(url).hostname}:{DEFAULT_GRPC_PORT}"
+        return WeaviateAddress(url, grpc, settings.weaviate_api_key or None)
+    server = find_weaviate(home)
+    if server is None:
+        raise StackError("Weaviate ended just after it started: see logs/weaviate.log")
+    return WeaviateAddress(server.url, server.grpc, weaviate_api_key(home))
 
 
 def _publish(home: Home, addresses: ServerAddresses) -> None:
     """For people and other programs; this one asks the servers' own records."""
     # Secrets stay out of the file of addresses.
-    shown = asdict(addresses) | {
+    weaviate = addresses.weaviate
+    shown = {
         "database_admin_url": without_password(addresses.database_admin_url),
-        "weaviate_api_key": None,
+        "postgres_embedded": addresses.postgres_embedded,
+        **({"weaviate_url": weaviate.url, "weaviate_grpc": weaviate.grpc} if weaviate else {}),
     }
     with suppress(OSError):
         write_json(home.run_dir / "servers.json", shown, mode=0o600)

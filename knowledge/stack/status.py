@@ -10,7 +10,7 @@ from typing import Any
 from knowledge.errors import Unavailable
 from knowledge.home import Home
 from knowledge.settings import Settings
-from knowledge.stack.parts import PARTS, Part, StackContext
+from knowledge.stack.parts import Part, StackContext, parts_of
 from knowledge.stack.record import StackRecord, read_record, running_supervisor
 from knowledge.stack.servers import (
     ServerAddresses,
@@ -36,7 +36,7 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True)
 class StackStatus:
-    """All parts, in the order of `PARTS`, and the state of each collection."""
+    """All parts, in the order of `parts_of`, and the state of each collection."""
 
     parts: tuple[PartStatus, ...]
     collections: tuple[dict[str, Any], ...] = ()
@@ -59,9 +59,10 @@ def status(
     addresses = current_addresses(home, settings) if home.exists() else None
     record = read_record(home) if running_supervisor(home) else None
     pids = _pids(home, settings, record)
+    listed = parts_of(settings)
     if addresses is None:
         return StackStatus(
-            tuple(PartStatus(part.name, None, False, None, pids.get(part.name)) for part in PARTS)
+            tuple(PartStatus(part.name, None, False, None, pids.get(part.name)) for part in listed)
         )
     context = StackContext(
         home=home,
@@ -73,8 +74,8 @@ def status(
         api_port=record.api_port if record else 0,
         dagster_port=record.dagster_port if record else 0,
     )
-    with ThreadPoolExecutor(len(PARTS)) as pool:
-        asked = [pool.submit(_ask, part, context, pids.get(part.name)) for part in PARTS]
+    with ThreadPoolExecutor(len(listed)) as pool:
+        asked = [pool.submit(_ask, part, context, pids.get(part.name)) for part in listed]
         parts = tuple(answer.result() for answer in asked)
     return StackStatus(parts, tuple(collections(addresses)) if collections else ())
 

@@ -15,7 +15,7 @@ from knowledge.errors import StackError, Unavailable
 from knowledge.home import Home
 from knowledge.settings import Settings
 from knowledge.stack.dagster_instance import write_instance_config, write_workspace
-from knowledge.stack.parts import PARTS, Part, StackContext, part_environment
+from knowledge.stack.parts import Part, StackContext, part_environment, parts_of
 from knowledge.stack.ports import choose_port
 from knowledge.stack.process import (
     ProcessId,
@@ -60,12 +60,12 @@ class Supervisor:
         home: Home,
         settings: Settings,
         progress: Progress,
-        parts: Sequence[Part] = PARTS,
+        parts: Sequence[Part] | None = None,
     ) -> None:
         self._home = home
         self._settings = settings
         self._progress = progress
-        self._parts = {part.name: part for part in parts}
+        self._parts = {part.name: part for part in parts or parts_of(settings)}
         self._processes: dict[str, ProcessId] = {}
         self._crashes = {name: Crashes() for name in self._parts}
         self._stop = threading.Event()

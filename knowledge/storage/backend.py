@@ -6,7 +6,7 @@ One suite of tests runs over every implementation.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from knowledge.errors import PartialWrite
 from knowledge.model.chunk import ChunkVersion
 from knowledge.model.revision import Generation
 
@@ -54,6 +55,31 @@ class Hit:
     vector: Vector | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    """An item as the backend holds it, for comparing with PostgreSQL.
+
+    ``acl`` is None for everyone with the project. ``vector`` is float32 [d], where the item has
+    one and vectors were asked for.
+    """
+
+    object_id: uuid.UUID
+    from_rev: int
+    to_rev: int
+    acl: tuple[str, ...] | None
+    vector: Vector | None = None
+
+
+def require_finite(vectors: Vector | None) -> None:
+    """Raise `PartialWrite` for NaN or infinity: no backend may rank by either."""
+    if vectors is not None and not np.isfinite(vectors).all():
+        wrong = int((~np.isfinite(vectors).all(axis=1)).sum())
+        raise PartialWrite(
+            f"{wrong} of {len(vectors)} vectors are not finite numbers: nothing was written",
+            refused=wrong,
+        )
+
+
 class HybridIndex(Protocol):
     """Writing and maintaining; synchronous. Every method is idempotent."""
 
@@ -79,16 +105,24 @@ class HybridIndex(Protocol):
     ) -> None:
         """Write versions and (aligned, [n, d]) vectors; the same object id is overwritten.
 
-        Raises `PartialWrite` when any object was refused.
+        Raises `PartialWrite` when any object was refused, and for a vector that is not finite.
         """
 
     def count(self, generation: Generation) -> int:
         """How many items the generation holds, all revisions together."""
 
-    def object_ids(
-        self, generation: Generation, *, after: uuid.UUID | None = None, limit: int | None = None
-    ) -> set[uuid.UUID]:
-        """The ids of the generation's items: all, or the ``limit`` next in id order."""
+    def items(
+        self,
+        generation: Generation,
+        *,
+        after: uuid.UUID | None = None,
+        limit: int | None = None,
+        with_vectors: bool = False,
+    ) -> Iterator[StoredItem]:
+        """The generation's items in id order, from ``after`` (exclusive) on: all, or ``limit``.
+
+        Read in pages: a large generation is never held in memory as a whole.
+        """
 
     def delete(self, generation: Generation, object_ids: Sequence[uuid.UUID]) -> None:
         """Remove items; unknown ids are passed over."""
@@ -98,6 +132,9 @@ class HybridIndex(Protocol):
 
     def drop_generation(self, generation: Generation) -> None:
         """Remove the generation and everything in it; nothing to remove is fine."""
+
+    def close(self) -> None:
+        """Let connections of its own go."""
 
 
 class HybridSearch(Protocol):
@@ -117,15 +154,17 @@ class HybridSearch(Protocol):
         scope: ScopeFilter,
         limit: int,
         *,
+        weights: Mapping[str, float],
         with_vectors: bool,
     ) -> list[Hit]:
         """The ``limit`` best items in scope that hold any of the analysed ``terms``.
 
-        A term that is repeated weighs as often.
+        A term that is repeated weighs as often. ``weights`` gives each distinct term's frozen
+        idf times its repeats: a backend without term statistics of its own ranks by them.
         """
 
     async def close(self) -> None:
-        """Let connections go."""
+        """Let connections of its own go."""
 
     async def vectors(
         self, generation: Generation, object_ids: Sequence[uuid.UUID], scope: ScopeFilter

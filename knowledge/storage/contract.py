@@ -22,7 +22,7 @@ from knowledge.model.chunk import Chunk, ChunkVersion
 from knowledge.model.revision import OPEN, Generation
 from knowledge.storage.backend import HybridIndex, HybridSearch, ScopeFilter, Vector
 
-CONTRACT: Final = "2"
+CONTRACT: Final = "3"
 _ITEMS: Final = 2020
 _DIMENSION: Final = 8
 _TERM: Final = "contract"
@@ -57,29 +57,34 @@ _CASES: Final = (
 
 
 async def prove_scope(index: HybridIndex, search: HybridSearch) -> None:
-    """Run the contract on two scratch generations, which are removed whatever happens.
+    """Run the contract on three scratch generations, which are removed whatever happens.
 
-    Raises `ScopeContractBroken` naming the case, or `IndexUnavailable`.
+    Two are the same tenant's, so that one is never answered from the other. Raises
+    `ScopeContractBroken` naming the case, or `IndexUnavailable`.
     """
-    mine, other = _generation(index, "contract-a"), _generation(index, "contract-b")
+    mine, beside = _generation(index, "contract-a"), _generation(index, "contract-a")
+    other = _generation(index, "contract-b")
     versions = _versions()
-    moved = [replace(version, object_id=uuid.uuid4()) for version in versions[:50]]
+    moved, twins = _copies(versions[:50]), _copies(versions[:50])
     vectors = _vectors(len(versions))
 
     def fill() -> None:
-        for generation in (mine, other):
+        for generation in (mine, beside, other):
             index.create_generation(generation, with_vectors=True)
         index.upsert(mine, versions, vectors)
+        index.upsert(beside, twins, vectors[:50])
         index.upsert(other, moved, vectors[:50])
 
     def drop() -> None:
-        for generation in (mine, other):
+        for generation in (mine, beside, other):
             index.drop_generation(generation)
 
     try:
         await asyncio.to_thread(fill)
         await _prove(search, mine, _scopes("contract-a"), versions, vectors)
-        await _prove(search, other, {"another tenant": _base("contract-b")}, moved, vectors)
+        for generation, held in ((beside, twins), (other, moved)):
+            scopes = {"another generation": _base(generation.tenant_id)}
+            await _prove(search, generation, scopes, held, vectors)
     finally:
         await asyncio.to_thread(drop)
 
@@ -101,7 +106,9 @@ def _scopes(tenant_id: str) -> dict[str, ScopeFilter]:
         "an open scope": base,
         "a group": replace(base, acl=("group:a",)),
         "a revision": replace(base, revision=3),
+        "the revision that replaces a version": replace(base, revision=2),
         "a revision far back": replace(base, head=_FAR_AHEAD),
+        "the replacing revision far back": replace(base, revision=2, head=_FAR_AHEAD),
         "a later revision far back": replace(base, revision=3, head=_FAR_AHEAD),
         "another project": replace(base, project_id="p1-eu"),
         "another source": replace(base, sources=("s1-private",)),
@@ -128,7 +135,9 @@ async def _prove(
         admitted = {version.object_id for version in versions if admits(scope, version)}
         limit = min(len(admitted), 50) or 10
         nearest = await search.near_vector(generation, vectors[0], scope, limit)
-        worded = await search.bm25(generation, [_TERM], scope, limit, with_vectors=False)
+        worded = await search.bm25(
+            generation, [_TERM], scope, limit, weights={_TERM: 1.0}, with_vectors=False
+        )
         listed = await search.vectors(generation, sample, scope)
         for leg, found, expected, wanted in (
             ("near-vector", {hit.object_id for hit in nearest}, admitted, limit),
@@ -217,6 +226,10 @@ def _tags(case: _Case, number: int) -> tuple[str, ...]:
         *(("even",) if number % 2 == 0 else ()),
         *(("third",) if number % 3 == 0 else ()),
     )
+
+
+def _copies(versions: Sequence[ChunkVersion]) -> list[ChunkVersion]:
+    return [replace(version, object_id=uuid.uuid4()) for version in versions]
 
 
 def _vectors(count: int) -> Vector:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from knowledge.errors import IndexUnavailable
 from knowledge.model.revision import Generation
@@ -17,7 +17,7 @@ from knowledge.storage.postgres.database import AsyncDatabase
 class GuardedSearch:
     """Implements `HybridSearch` by ``inner``, unavailable until ``is_proven`` is set.
 
-    ``reason`` tells what it waits for.
+    ``reason`` tells what it waits for. A generation that another backend wrote stays unavailable.
     """
 
     def __init__(self, inner: HybridSearch) -> None:
@@ -45,7 +45,7 @@ class GuardedSearch:
     async def near_vector(
         self, generation: Generation, vector: Vector, scope: ScopeFilter, limit: int
     ) -> list[Hit]:
-        self._require_proven()
+        self._require_answerable(generation)
         return await self.inner.near_vector(generation, vector, scope, limit)
 
     async def bm25(
@@ -55,17 +55,25 @@ class GuardedSearch:
         scope: ScopeFilter,
         limit: int,
         *,
+        weights: Mapping[str, float],
         with_vectors: bool,
     ) -> list[Hit]:
-        self._require_proven()
-        return await self.inner.bm25(generation, terms, scope, limit, with_vectors=with_vectors)
+        self._require_answerable(generation)
+        return await self.inner.bm25(
+            generation, terms, scope, limit, weights=weights, with_vectors=with_vectors
+        )
 
     async def vectors(
         self, generation: Generation, object_ids: Sequence[uuid.UUID], scope: ScopeFilter
     ) -> dict[uuid.UUID, Vector]:
-        self._require_proven()
+        self._require_answerable(generation)
         return await self.inner.vectors(generation, object_ids, scope)
 
-    def _require_proven(self) -> None:
+    def _require_answerable(self, generation: Generation) -> None:
+        if generation.backend != self.name:
+            raise IndexUnavailable(
+                f"the collection is indexed in {generation.backend}, this installation uses"
+                f" {self.name}: run `knowledge rebuild`"
+            )
         if not self.is_proven:
             raise IndexUnavailable(self.reason)

@@ -19,11 +19,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from knowledge.errors import IndexInconsistent
+from knowledge.errors import IndexInconsistent, InvalidVector
 from knowledge.storage.postgres.database import Database
 
 Matrix = npt.NDArray[np.float32]
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._@-]")
+UNIT_TOLERANCE: Final = 1e-3
+"""How far the length of a vector may be from 1."""
 
 
 class VectorStore:
@@ -41,7 +43,14 @@ class VectorStore:
         return [value for value in dict.fromkeys(hashes) if value not in known]
 
     def put(self, hashes: Sequence[bytes], vectors: Matrix) -> int:
-        """Store ``vectors`` [n, d] float32 under ``hashes`` [n]. Returns the bytes written."""
+        """Store ``vectors`` [n, d] float32 under ``hashes`` [n]. Returns the bytes written.
+
+        Raises `InvalidVector`, and stores none of them, unless all are finite, of length 1 and of
+        the profile's dimension.
+        """
+        if not len(hashes):
+            return 0
+        self._require_valid(vectors, len(hashes))
         self._folder.mkdir(parents=True, exist_ok=True)
         part = f"{uuid.uuid4().hex}.parquet"
         aside = self._folder / f".{part}"
@@ -70,7 +79,11 @@ class VectorStore:
         return size
 
     def get(self, hashes: Sequence[bytes]) -> Matrix:
-        """Vectors [n, d] in the order of ``hashes``. Raises `IndexInconsistent` for a missing one."""
+        """Vectors [n, d] in the order of ``hashes``.
+
+        Raises `IndexInconsistent` for a missing one, and for one that is not finite or not of the
+        dimension of the others: an index must never be given it.
+        """
         known = self._parts(hashes)
         wanted: dict[str, list[bytes]] = defaultdict(list)
         for value in dict.fromkeys(hashes):
@@ -82,14 +95,60 @@ class VectorStore:
         found: dict[bytes, npt.NDArray[np.float32]] = {}
         for part, values in wanted.items():
             found.update(self._read(part, values))
+        if len({len(vector) for vector in found.values()}) > 1:
+            raise IndexInconsistent(
+                f"vectors of profile {self._profile} differ in dimension: run"
+                " `knowledge check --suite embeddings` to see which"
+            )
         return np.stack([found[value] for value in hashes]) if hashes else np.empty((0, 0), "f4")
 
+    def parts(self, hashes: Sequence[bytes]) -> dict[bytes, Path]:
+        """The Parquet file that holds the vector of each text; texts without one are left out."""
+        return {value: self._folder / part for value, part in self._parts(hashes).items()}
+
     def _read(self, part: str, values: Sequence[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
-        table = pq.read_table(self._folder / part, memory_map=True)
-        rows = {value: index for index, value in enumerate(table["text_hash"].to_pylist())}
-        vectors: Any = table["vector"].combine_chunks()
-        matrix = vectors.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
-        return {value: matrix[rows[value]] for value in values}
+        path = self._folder / part
+        try:
+            table = pq.read_table(path, memory_map=True)
+            rows = {value: index for index, value in enumerate(table["text_hash"].to_pylist())}
+            vectors: Any = table["vector"].combine_chunks()
+            matrix = vectors.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
+            found = {value: matrix[rows[value]] for value in values}
+        except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+            raise self._broken(path, "cannot be read") from error
+        if not np.isfinite(np.stack(list(found.values()))).all():
+            raise self._broken(path, "holds a vector that is not finite")
+        return found
+
+    def _broken(self, path: Path, what: str) -> IndexInconsistent:
+        return IndexInconsistent(
+            f"{path} {what}: remove the file and materialise embeddings again",
+            profile=self._profile,
+        )
+
+    def _require_valid(self, vectors: Matrix, count: int) -> None:
+        dimension = self._dimension()
+        if vectors.ndim != 2 or len(vectors) != count or dimension not in (None, vectors.shape[1]):
+            raise InvalidVector(
+                f"profile {self._profile} makes {count} vectors of dimension {dimension},"
+                f" not {' x '.join(map(str, vectors.shape))}: nothing was stored"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.linalg.norm(vectors, axis=1)
+        wrong = int(np.count_nonzero(~(np.abs(lengths - 1) <= UNIT_TOLERANCE)))
+        if wrong:
+            raise InvalidVector(
+                f"{wrong} of {count} vectors of profile {self._profile} are not finite or not of"
+                " length 1: nothing was stored; check the model's files or the service"
+            )
+
+    def _dimension(self) -> int | None:
+        """The dimension of the stored profile, None where no profile of the name is stored."""
+        with self._app.tenant(self._tenant_id) as connection:
+            row = connection.execute(
+                "select dimension from embedding_profiles where profile = %s", [self._profile]
+            ).fetchone()
+        return int(row["dimension"]) if row else None
 
     def _parts(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
         if not hashes:

@@ -14,7 +14,7 @@ from pathlib import Path
 from knowledge.errors import KnowledgeError
 from knowledge.home import Home
 from knowledge.settings import Settings, StackSettings
-from knowledge.stack.parts import PARTS, Part, StackContext
+from knowledge.stack.parts import Part, StackContext, parts_of
 from knowledge.stack.record import only_supervisor
 from knowledge.stack.supervisor import Supervisor
 
@@ -32,7 +32,7 @@ FAIL = "import sys; sys.exit('the part says why')"
 
 
 def small_parts(program: str) -> tuple[Part, ...]:
-    by_name = {part.name: part for part in PARTS}
+    by_name = {part.name: part for part in parts_of(Settings())}
 
     def command(context: StackContext) -> list[str]:
         return [sys.executable, "-c", program, str(context.api_port)]

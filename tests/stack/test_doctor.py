@@ -48,3 +48,11 @@ def test_running_servers_show_their_versions_and_unreachable_ones_fail(
     assert findings["postgres"].level == "ok"
     assert findings["postgres"].found.startswith("18.")
     assert findings["weaviate"].level == "fail"
+
+
+def test_with_pgvector_nothing_is_said_about_weaviate(home: Home) -> None:
+    settings = Settings(vector_backend="pgvector")
+    with running_servers(home, settings):
+        findings = _by_subject(home, settings)
+    assert findings["postgres"].level == "ok"
+    assert not [subject for subject in findings if "weaviate" in subject]

@@ -19,13 +19,16 @@ from knowledge.settings import Settings, StackSettings
 from knowledge.stack.postgres import find_postgres
 from knowledge.stack.process import wait_until
 from knowledge.stack.servers import (
+    ServerAddresses,
     current_addresses,
+    embedded_processes,
     running_servers,
     stop_servers,
     stop_unused_servers,
 )
 from knowledge.stack.weaviate import find_weaviate
 from knowledge.storage.postgres.probe import server_version
+from knowledge.storage.weaviate.address import WeaviateAddress
 
 LONG_QUERY = """
 import sys, psycopg
@@ -38,25 +41,30 @@ with psycopg.connect(sys.argv[1], autocommit=True) as connection:
 """
 
 
+def _weaviate(addresses: ServerAddresses) -> WeaviateAddress:
+    assert addresses.weaviate is not None
+    return addresses.weaviate
+
+
 def test_two_homes_run_side_by_side_and_keep_their_data(
     home_factory: Callable[[], Home],
 ) -> None:
     first, second = home_factory(), home_factory()
     with running_servers(first, Settings()) as a, running_servers(second, Settings()) as b:
-        assert a.weaviate_url != b.weaviate_url
+        assert _weaviate(a).url != _weaviate(b).url
         assert a.database_admin_url != b.database_admin_url
         for addresses in (a, b):
             assert server_version(addresses.database_admin_url).startswith("18.")
-        _create_class(a.weaviate_url, a.weaviate_api_key, "Kept")
-        assert _classes(b.weaviate_url, b.weaviate_api_key) == []
-        anonymous = httpx.get(f"{a.weaviate_url}/v1/schema")
+        _create_class(_weaviate(a).url, _weaviate(a).api_key, "Kept")
+        assert _classes(_weaviate(b).url, _weaviate(b).api_key) == []
+        anonymous = httpx.get(f"{_weaviate(a).url}/v1/schema")
         assert anonymous.status_code == httpx.codes.UNAUTHORIZED
-        meta = httpx.get(f"{a.weaviate_url}/v1/meta", headers=_bearer(a.weaviate_api_key))
+        meta = httpx.get(f"{_weaviate(a).url}/v1/meta", headers=_bearer(_weaviate(a).api_key))
         assert meta.json().get("modules") in (None, {})
     assert find_weaviate(first) is None and find_postgres(second) is None
     # Gossip and raft ports differ at every start; the data must be found all the same.
     with running_servers(first, Settings()) as again:
-        assert _classes(again.weaviate_url, again.weaviate_api_key) == ["Kept"]
+        assert _classes(_weaviate(again).url, _weaviate(again).api_key) == ["Kept"]
 
 
 def test_a_second_user_shares_the_servers_and_the_last_one_out_stops_them(
@@ -169,11 +177,24 @@ def test_external_servers_are_used_as_they_are_and_nothing_is_started(home: Home
     )
     with running_servers(home, settings) as addresses:
         assert addresses.database_admin_url == "postgresql://somebody@db.example/knowledge"
-        assert addresses.weaviate_url == "http://vectors.example:8080"
-        assert addresses.weaviate_grpc == "vectors.example:50051"
-        assert addresses.weaviate_api_key == "key"
+        assert _weaviate(addresses).url == "http://vectors.example:8080"
+        assert _weaviate(addresses).grpc == "vectors.example:50051"
+        assert _weaviate(addresses).api_key == "key"
         assert not addresses.postgres_embedded
     assert not home.postgres_dir.exists() and not home.weaviate_dir.exists()
+
+
+def test_with_pgvector_there_is_no_weaviate_to_start_to_find_or_to_ask(home: Home) -> None:
+    settings = Settings(vector_backend="pgvector")
+    with running_servers(home, settings) as addresses:
+        assert addresses.weaviate is None
+        assert list(embedded_processes(home, settings)) == ["postgres"]
+        assert find_weaviate(home) is None
+        assert "weaviate" not in (home.run_dir / "servers.json").read_text()
+    assert not home.weaviate_dir.exists()
+    external = settings.model_copy(update={"database_url": "postgresql://somebody@db.example/k"})
+    with running_servers(home, external) as addresses:
+        assert addresses.weaviate is None
 
 
 def test_a_damaged_database_folder_is_reported_in_one_line_that_quotes_the_log(

@@ -14,7 +14,7 @@ import pytest
 from knowledge.home import Home
 from knowledge.settings import Settings
 from knowledge.stack.lifecycle import down
-from knowledge.stack.parts import PARTS
+from knowledge.stack.parts import parts_of
 from knowledge.stack.postgres import find_postgres
 from knowledge.stack.process import MARK, wait_until
 from knowledge.stack.record import read_record, running_supervisor
@@ -163,7 +163,9 @@ def test_a_second_up_says_already_running_and_starts_nothing(home: Home) -> None
 
 
 def test_status_shows_what_really_answers(home: Home, postgres_only: Settings) -> None:
-    assert [part.healthy for part in status(home, postgres_only).parts] == [False] * len(PARTS)
+    assert [part.healthy for part in status(home, postgres_only).parts] == [False] * len(
+        parts_of(postgres_only)
+    )
     with _start(home) as supervisor:
         _wait_for(supervisor, "stack: ready")
         found = {part.name: part for part in status(home, postgres_only).parts}

@@ -1,4 +1,4 @@
-"""All five real parts, through the command that people use."""
+"""All the real parts of either backend, through the command that people use."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 
 import httpx
 import psutil  # type: ignore[import-untyped]
+import pytest
 
 from knowledge.home import Home
 from knowledge.stack.postgres import find_postgres
@@ -17,14 +18,15 @@ from knowledge.stack.process import MARK
 from knowledge.stack.record import running_supervisor
 from knowledge.stack.weaviate import find_weaviate
 
-PARTS = [
-    "postgres",
-    "weaviate",
-    "api",
-    "dagster-code-server",
-    "dagster-webserver",
-    "dagster-daemon",
-]
+SERVERS = {"weaviate": ["postgres", "weaviate"], "pgvector": ["postgres"]}
+OTHERS = ["api", "dagster-code-server", "dagster-webserver", "dagster-daemon"]
+
+
+@pytest.fixture(params=SERVERS)
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A vector backend that every command of the test is told of."""
+    monkeypatch.setenv("KNOWLEDGE_VECTOR_BACKEND", request.param)
+    return str(request.param)
 
 
 def _knowledge(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -49,7 +51,7 @@ def _is_clean(home: Home) -> bool:
 
 
 def test_the_stack_starts_detached_answers_survives_its_supervisor_and_leaves_nothing(
-    home: Home,
+    home: Home, backend: str
 ) -> None:
     started = _knowledge(home, "up", "--detach")
     assert started.returncode == 0, started.stdout + started.stderr
@@ -57,7 +59,8 @@ def test_the_stack_starts_detached_answers_survives_its_supervisor_and_leaves_no
     status = _knowledge(home, "status", "--json")
     assert status.returncode == 0
     parts = {part["name"]: part for part in json.loads(status.stdout)["parts"]}
-    assert list(parts) == PARTS
+    assert list(parts) == SERVERS[backend] + OTHERS
+    assert (find_weaviate(home) is not None) == (backend == "weaviate")
     assert all(part["healthy"] and part["version"] for part in parts.values())
     assert httpx.get(f"{parts['api']['url']}/healthz").json()["status"] == "ok"
     assert httpx.get(f"{parts['dagster-webserver']['url']}/server_info").is_success

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from weaviate.classes.query import Filter
 
 from knowledge.errors import NoTenant, ScopeContractBroken
 from knowledge.model.chunk import ChunkVersion
@@ -17,8 +16,8 @@ from knowledge.model.revision import Generation
 from knowledge.storage import contract
 from knowledge.storage.backend import Hit, HybridSearch, ScopeFilter, Vector
 from knowledge.storage.contract import admits, prove_scope
-from knowledge.storage.weaviate import schema, search
-from tests.storage.conftest import Backend
+from tests.storage.conftest import BACKENDS, Backend
+from tests.storage.filter_faults import FAULTS, RESTRICTIONS, Impossible, injectable
 
 
 async def _prove(
@@ -70,11 +69,14 @@ class PostFiltering:
         scope: ScopeFilter,
         limit: int,
         *,
+        weights: Mapping[str, float],
         with_vectors: bool,
     ) -> list[Hit]:
         return await self._dropped(
             scope,
-            lambda wide: self.inner.bm25(generation, terms, wide, limit, with_vectors=with_vectors),
+            lambda wide: self.inner.bm25(
+                generation, terms, wide, limit, weights=weights, with_vectors=with_vectors
+            ),
             limit,
         )
 
@@ -97,76 +99,19 @@ def test_a_backend_that_filters_after_top_k_is_not_enabled(
         asyncio.run(_prove(backend, lambda inner: PostFiltering(inner, by_id)))
 
 
-CLAUSES = (
-    "project",
-    "source",
-    "acl",
-    "from_rev",
-    "to_rev",
-    "path",
-    "kind",
-    "language",
-    "tags",
-    "updated_at",
-)
-Fault = Callable[[ScopeFilter, Any], Any]
+def test_every_restriction_of_a_scope_is_put_to_the_test_in_every_backend() -> None:
+    assert set(FAULTS) == set(BACKENDS)
+    for backend, faults in FAULTS.items():
+        assert set(RESTRICTIONS) <= set(faults), backend
 
 
-def _forget(clause: str, *, beyond_head: int = 0) -> Fault:
-    def fault(scope: ScopeFilter, part: Any) -> Any:
-        return None if part.target == clause and scope.head > beyond_head else part
-
-    return fault
-
-
-def _any_tag(_scope: ScopeFilter, part: Any) -> Any:
-    is_tags = part.target == "tags"
-    return Filter.by_property("tags").contains_any(list(part.value)) if is_tags else part
-
-
-def _open_ended_path(_scope: ScopeFilter, part: Any) -> Any:
-    return None if part.target == "path" and "less" in str(part.operator).lower() else part
-
-
-def _any_acl_but_one(_scope: ScopeFilter, part: Any) -> Any:
-    return Filter.by_property("acl").contains_none(["group:b"]) if part.target == "acl" else part
-
-
-def _trimmed(_scope: ScopeFilter, part: Any) -> Any:
-    is_source = part.target == "source"
-    return (
-        Filter.by_property("source").contains_any(["s1", schema.exact("s1 ")])
-        if is_source
-        else part
-    )
-
-
-FAULTS: dict[str, Fault] = {
-    **{clause: _forget(clause) for clause in CLAUSES},
-    "from_rev as a range": _forget("from_rev", beyond_head=500),
-    "to_rev as a range": _forget("to_rev", beyond_head=500),
-    "any tag for all tags": _any_tag,
-    "a path without an end": _open_ended_path,
-    "nobody taken for everyone": _any_acl_but_one,
-    "a source trimmed": _trimmed,
-}
-
-
-def _with(fault: Fault) -> Callable[[ScopeFilter], Any]:
-    def faulty(scope: ScopeFilter) -> Any:
-        parts = (fault(scope, part) for part in schema.scope_filter(scope).filters)
-        return Filter.all_of([part for part in parts if part is not None])
-
-    return faulty
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_filter_that_forgets_one_clause_is_found_out(
+@pytest.mark.parametrize(("backend", "fault"), injectable(), indirect=["backend"])
+def test_a_filter_with_a_fault_is_found_out(
     backend: Backend, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    if backend.index.name != "weaviate":
-        pytest.skip("the faults are put into Weaviate's filter")
-    monkeypatch.setattr(search, "scope_filter", _with(FAULTS[fault]))
+    inject = FAULTS[backend.index.name][fault]
+    assert not isinstance(inject, Impossible)
+    inject(monkeypatch)
     with pytest.raises(ScopeContractBroken):
         asyncio.run(_prove(backend))
 
@@ -188,9 +133,12 @@ def test_a_backend_that_asks_another_generation_is_found_out(backend: Backend) -
             scope: ScopeFilter,
             limit: int,
             *,
+            weights: Mapping[str, float],
             with_vectors: bool,
         ) -> list[Hit]:
-            return await self.inner.bm25(self.seen, terms, scope, limit, with_vectors=with_vectors)
+            return await self.inner.bm25(
+                self.seen, terms, scope, limit, weights=weights, with_vectors=with_vectors
+            )
 
     with pytest.raises(ScopeContractBroken):
         asyncio.run(_prove(backend, lambda inner: Mixed(inner, {})))
@@ -204,7 +152,9 @@ def test_a_query_without_a_tenant_is_never_sent(backend: Backend) -> None:
             with pytest.raises(NoTenant):
                 await opened.near_vector(generation, contract._vectors(1)[0], scope, 1)
             with pytest.raises(NoTenant):
-                await opened.bm25(generation, ["x"], scope, 1, with_vectors=False)
+                await opened.bm25(
+                    generation, ["x"], scope, 1, weights={"x": 1.0}, with_vectors=False
+                )
             with pytest.raises(NoTenant):
                 await opened.vectors(generation, [uuid.uuid4()], scope)
 

@@ -12,6 +12,7 @@ import psycopg
 from psycopg import conninfo, sql
 
 from knowledge.errors import DatabaseUnavailable, InvalidConfiguration
+from knowledge.storage.postgres.extension import ensure_vector
 from knowledge.storage.postgres.migrations import migrate
 
 
@@ -46,6 +47,8 @@ def prepare_database(admin_url: str, key: str, *, upgrade: bool = False) -> Data
                 _ensure_role(connection, role, _password(key, role))
             _ensure_database(connection, name, roles["owner"])
             _ensure_database(connection, databases["dagster"], roles["dagster"])
+            with psycopg.connect(admin_url, dbname=name, autocommit=True) as inside:
+                ensure_vector(inside, (roles["owner"], roles["app"]))
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"PostgreSQL cannot be reached: {error}") from error
     except psycopg.errors.InsufficientPrivilege as error:

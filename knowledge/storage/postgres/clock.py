@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
@@ -30,12 +30,15 @@ _INDEXED = (
 
 @dataclass(frozen=True, slots=True)
 class StagedKey:
-    """What the tick compares: a staged chunk's id, place, content hash and ACL."""
+    """What the tick compares: a staged chunk's id, place, content hash and ACL.
+
+    ``content_hash`` None says of a chunk only who may read its stored versions.
+    """
 
     chunk_id: uuid.UUID
     source_id: str
     path: str
-    content_hash: bytes
+    content_hash: bytes | None
     acl: tuple[str, ...] | None
 
 
@@ -100,7 +103,8 @@ def changed_chunks(connection: Connection[Row], collection: Collection) -> list[
     rows = connection.execute(
         "select k.chunk_id from staged_keys k left join chunk_versions v"
         " on v.collection_id = %s and v.chunk_id = k.chunk_id and v.to_rev = 2147483647"
-        " where v.chunk_id is null or v.content_hash <> k.content_hash",
+        " where k.content_hash is not null"
+        " and (v.chunk_id is null or v.content_hash <> k.content_hash)",
         [collection.collection_id],
     ).fetchall()
     return [row["chunk_id"] for row in rows]
@@ -109,15 +113,24 @@ def changed_chunks(connection: Connection[Row], collection: Collection) -> list[
 def close_replaced(connection: Connection[Row], collection: Collection, revision: int) -> int:
     """Close open versions in scope that are gone or changed. Returns how many."""
     gone = (
+        "with closed as ("
         "update chunk_versions v set to_rev = %(rev)s from staged_scopes s"
         " where v.collection_id = %(c)s and v.to_rev = 2147483647 and v.source_id = s.source_id"
         " and {match} and not exists (select from staged_keys k"
         " where k.chunk_id = v.chunk_id and k.content_hash = v.content_hash)"
+        " returning v.snapshot_id),"
+        " counted as (select snapshot_id, count(*) as n from closed group by snapshot_id),"
+        " noted as (update snapshots s set open_chunks = s.open_chunks - n from counted"
+        " where s.snapshot_id = counted.snapshot_id)"
+        " select coalesce(sum(n), 0) as n from counted"
     )
     values = {"rev": revision, "c": collection.collection_id}
-    whole = connection.execute(gone.format(match="s.path is null"), values)
-    listed = connection.execute(gone.format(match="v.path = s.path"), values)
-    return whole.rowcount + listed.rowcount
+    closed = 0
+    for match in ("s.path is null", "v.path = s.path"):
+        row = connection.execute(gone.format(match=match), values).fetchone()
+        assert row is not None
+        closed += int(row["n"])
+    return closed
 
 
 def overwrite_acls(connection: Connection[Row], collection: Collection, revision: int) -> int:
@@ -143,7 +156,13 @@ def open_versions(
     with connection.cursor().copy(f"copy opened ({_COLUMNS}) from stdin") as copy:
         for opening in openings:
             copy.write_row(_opening_row(collection, revision, opening))
-    return connection.execute("insert into chunk_versions select * from opened").rowcount
+    opened = connection.execute("insert into chunk_versions select * from opened").rowcount
+    connection.execute(
+        "update snapshots s set open_chunks = s.open_chunks + n from"
+        " (select snapshot_id, count(*) as n from opened group by snapshot_id) counted"
+        " where s.snapshot_id = counted.snapshot_id"
+    )
+    return opened
 
 
 def _opening_row(collection: Collection, revision: int, opening: Opening) -> Sequence[Any]:
@@ -216,12 +235,18 @@ def advance(
     connection: Connection[Row],
     collection: Collection,
     revision: int,
-    snapshots: Iterable[uuid.UUID],
+    snapshots: Iterable[uuid.UUID] = (),
+    *,
+    growth: int = 0,
 ) -> None:
-    """Tick: make ``revision`` the head and tie the snapshots to it."""
+    """Tick: make ``revision`` the head and tie the snapshots to it.
+
+    ``growth`` is how many more chunks are visible in it than before.
+    """
     connection.execute(
-        "update collections set head_rev = %s where collection_id = %s",
-        [revision, collection.collection_id],
+        "update collections set head_rev = %s, open_chunks = open_chunks + %s"
+        " where collection_id = %s",
+        [revision, growth, collection.collection_id],
     )
     connection.execute(
         "update snapshots set committed_rev = %s where snapshot_id = any(%s)",
@@ -235,9 +260,8 @@ def refreeze_statistics(
     """Freeze term statistics from ``revision`` on when the collection has outgrown the last ones."""
     row = connection.execute(
         "select (select documents from term_statistics where collection_id = %(c)s"
-        " order by from_rev desc limit 1) as frozen,"
-        " (select count(*) from chunk_versions where collection_id = %(c)s"
-        " and to_rev = 2147483647) as visible",
+        " order by from_rev desc limit 1) as frozen, open_chunks as visible"
+        " from collections where collection_id = %(c)s",
         {"c": collection.collection_id},
     ).fetchone()
     assert row is not None
@@ -251,46 +275,67 @@ def refreeze_statistics(
 # --- reading versions for an index ------------------------------------------------------
 
 
-def versions_between(
-    app: Database,
-    collection: Collection,
-    *,
-    after: int,
-    upto: int,
-    visible_only: bool,
-    created: int | None = None,
-    batch: int = 1000,
-) -> Iterator[list[ChunkVersion]]:
-    """Batches of the versions an index must write to go from clock ``after`` to ``upto``.
+_VISIBLE_AT: Final = "from_rev <= %(upto)s and %(upto)s < to_rev"
+_HELD: Final = "from_rev <= %(upto)s and to_rev > %(created)s"
+_CHANGED: Final = (
+    "(from_rev > %(after)s and from_rev <= %(upto)s"
+    " or to_rev > %(after)s and to_rev <= %(upto)s"
+    " or acl_rev > %(after)s and acl_rev <= %(upto)s)"
+)
 
-    With ``visible_only`` (a new generation): those visible at ``upto``. With ``created``: all
-    that a generation made at that clock value holds. Otherwise every row whose from_rev, to_rev
-    or ACL revision lies in (after, upto].
-    """
-    if visible_only:
-        condition = "from_rev <= %(upto)s and %(upto)s < to_rev"
-    elif created is not None:
-        condition = "from_rev <= %(upto)s and to_rev > %(created)s"
-    else:
-        condition = (
-            "(from_rev > %(after)s and from_rev <= %(upto)s"
-            " or to_rev > %(after)s and to_rev <= %(upto)s"
-            " or acl_rev > %(after)s and acl_rev <= %(upto)s)"
-        )
+
+def versions_visible(
+    app: Database, collection: Collection, revision: int
+) -> Iterator[list[ChunkVersion]]:
+    """Batches of what is visible in ``revision``: what a new generation starts with."""
+    return _batches(app, collection, _VISIBLE_AT, upto=revision)
+
+
+def versions_held(
+    app: Database, collection: Collection, *, created: int, upto: int
+) -> Iterator[list[ChunkVersion]]:
+    """Batches of all that a generation made at ``created`` holds at clock ``upto``."""
+    return _batches(app, collection, _HELD, upto=upto, created=created)
+
+
+def versions_changed(
+    app: Database, collection: Collection, *, after: int, upto: int
+) -> Iterator[list[ChunkVersion]]:
+    """Batches of the versions opened, closed, or given another ACL in (after, upto]."""
+    return _batches(app, collection, _CHANGED, upto=upto, after=after)
+
+
+def versions_with_new_acl(
+    app: Database, collection: Collection, *, after: int, upto: int, created: int, applied: int
+) -> Iterator[list[ChunkVersion]]:
+    """Those of a retired generation (``created`` to ``applied``) whose ACL changed since."""
+    condition = (
+        "acl_rev > %(after)s and acl_rev <= %(to)s and from_rev <= %(upto)s"
+        " and to_rev > %(created)s"
+    )
+    return _batches(app, collection, condition, upto=applied, after=after, to=upto, created=created)
+
+
+def latest_versions(
+    app: Database, collection: Collection, revision: int, count: int
+) -> list[ChunkVersion]:
+    """A few of the versions opened in ``revision``."""
+    for versions in _batches(app, collection, "from_rev = %(upto)s", upto=revision, size=count):
+        return versions
+    return []
+
+
+def _batches(
+    app: Database, collection: Collection, condition: str, *, upto: int, size: int = 1000, **at: int
+) -> Iterator[list[ChunkVersion]]:
+    """In order of object id. A close after ``upto`` belongs to a later round: it shows as open."""
     last = uuid.UUID(int=0)
     while True:
         with app.tenant(collection.tenant_id) as connection:
             rows = connection.execute(
                 f"select {_INDEXED} from chunk_versions where collection_id = %(c)s"
                 f" and {condition} and object_id > %(last)s order by object_id limit %(n)s",
-                {
-                    "c": collection.collection_id,
-                    "after": after,
-                    "upto": upto,
-                    "created": created,
-                    "last": last,
-                    "n": batch,
-                },
+                {"c": collection.collection_id, "upto": upto, **at, "last": last, "n": size},
             ).fetchall()
         if not rows:
             return
@@ -304,7 +349,6 @@ def _version(row: Row, upto: int) -> ChunkVersion:
         object_id=row["object_id"],
         chunk_id=row["chunk_id"],
         from_rev=row["from_rev"],
-        # A close after ``upto`` belongs to the next round.
         to_rev=row["to_rev"] if row["to_rev"] <= upto else OPEN,
         source_id=row["source_id"],
         project_id=row["project_id"],
@@ -339,6 +383,23 @@ def count_versions(
     return int(row["n"])
 
 
-def count_visible(connection: Connection[Row], collection: Collection, revision: int) -> int:
-    """How many chunks are visible in ``revision``."""
-    return count_versions(connection, collection, created=revision, upto=revision)
+def count_opened(
+    connection: Connection[Row], collection: Collection, *, after: int, upto: int
+) -> int:
+    """How many versions were opened in (after, upto]."""
+    row = connection.execute(
+        "select count(*) as n from chunk_versions"
+        " where collection_id = %s and from_rev > %s and from_rev <= %s",
+        [collection.collection_id, after, upto],
+    ).fetchone()
+    assert row is not None
+    return int(row["n"])
+
+
+def open_chunks(connection: Connection[Row], collection: Collection) -> int:
+    """How many chunks are visible at the head: kept by every tick, not counted."""
+    row = connection.execute(
+        "select open_chunks from collections where collection_id = %s", [collection.collection_id]
+    ).fetchone()
+    assert row is not None
+    return int(row["open_chunks"])

@@ -1,13 +1,14 @@
 """Connections to PostgreSQL: one pool a role, the tenant set per transaction.
 
 Every statement of the application role runs in a transaction that first sets
-``knowledge.tenant``; row-level security shows nothing when it is empty.
+``knowledge.tenant``; row-level security shows nothing when it is empty. The search path
+(our schema, and pgvector's) is a setting of the roles, made when the database is prepared.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, LiteralString
 
 import psycopg
@@ -24,7 +25,7 @@ Transaction = Connection[Row]
 
 SET_TENANT: Final = "select set_config('knowledge.tenant', %s, true)"
 _OPTIONS: Final = {
-    "options": "-c search_path=knowledge -c timezone=UTC",
+    "options": "-c timezone=UTC -c jit=off",
     "row_factory": dict_row,
     "connect_timeout": 5,
 }
@@ -38,7 +39,14 @@ class Database:
 
     def __init__(self, url: str, *, max_size: int = 4) -> None:
         self._pool: ConnectionPool[Connection[Row]] = ConnectionPool(
-            url, kwargs=dict(_OPTIONS), min_size=0, max_size=max_size, open=True, timeout=10
+            url,
+            kwargs=dict(_OPTIONS),
+            min_size=0,
+            max_size=max_size,
+            open=True,
+            timeout=10,
+            # A server that was restarted meanwhile costs a round trip, not a failed step.
+            check=ConnectionPool.check_connection,
         )
 
     def close(self) -> None:
@@ -61,6 +69,28 @@ class Database:
         with self.transaction() as connection:
             connection.execute(SET_TENANT, [tenant_id])
             yield connection
+
+    @contextmanager
+    def session_lock(self, name: str) -> Iterator[bool]:
+        """Try to be the only one on this server who holds ``name``; yields whether we are.
+
+        Held by a connection of its own, so a process that is killed lets it go at once.
+        """
+        with self.transaction() as connection:
+            key = [f"knowledge {name}"]
+            row = connection.execute(
+                "select pg_try_advisory_lock(hashtextextended(%s, 0)) as held", key
+            ).fetchone()
+            connection.commit()
+            is_held = bool(row and row["held"])
+            try:
+                yield is_held
+            finally:
+                if is_held and not connection.closed:
+                    with suppress(psycopg.Error):
+                        connection.execute(
+                            "select pg_advisory_unlock(hashtextextended(%s, 0))", key
+                        )
 
 
 class AsyncDatabase:

@@ -39,13 +39,18 @@ def upsert(
     return len(versions)
 
 
-def missing(connection: Connection[Row], collection: Collection, *, created: int, upto: int) -> int:
-    """How many versions between the two clock values have no metadata item."""
+def missing(
+    connection: Connection[Row], collection: Collection, *, created: int, after: int, upto: int
+) -> int:
+    """How many versions opened in (after, upto] have no metadata item.
+
+    Those that were closed again when the generation was ``created`` need none.
+    """
     row = connection.execute(
         "select count(*) as n from chunk_versions v where v.collection_id = %s"
-        " and v.from_rev <= %s and v.to_rev > %s"
+        " and v.from_rev > %s and v.from_rev <= %s and v.to_rev > %s"
         " and not exists (select from metadata_items m where m.object_id = v.object_id)",
-        [collection.collection_id, upto, created],
+        [collection.collection_id, after, upto, created],
     ).fetchone()
     assert row is not None
     return int(row["n"])

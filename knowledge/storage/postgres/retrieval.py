@@ -30,6 +30,17 @@ _CANDIDATES: Final = (
     " c.line_start, c.line_end, c.words, c.title_words, c.text,"
     " jsonb_build_object('tags', c.tags, 'metadata', c.metadata)::text as extras" + _IN_SCOPE
 )
+_READABLE_VERSIONS: Final = """
+    select col.slug, c.object_id, c.from_rev, c.to_rev, c.source_id, s.trust_tier, c.path, c.kind,
+           c.language, c.tags, c.updated_at, c.words, c.title_words, m.terms as metadata_terms
+    from collections col
+    join chunk_versions c on c.collection_id = col.collection_id and c.chunk_id = %(chunk)s
+    join sources s on s.collection_id = c.collection_id and s.source_id = c.source_id
+    left join metadata_items m on m.object_id = c.object_id
+    where c.project_id = %(project)s and s.project_id = %(project)s and s.deleted_at is null
+      and (s.acl is null or s.acl && %(acl)s) and (c.acl is null or c.acl && %(acl)s)
+    order by c.from_rev
+"""
 MAX_CACHED_ROWS: Final = 20_000
 """About 5 KB each."""
 
@@ -57,6 +68,22 @@ async def search_metadata(
     terms = [list(weights), list(weights.values()), METADATA_COVERAGE, limit]
     values = [*_scope(collection_id, scope), *terms, *_filters(scope)]
     return await _hits(database, scope, _SEARCH["metadata"], values)
+
+
+async def readable_versions(
+    database: AsyncDatabase,
+    tenant_id: str,
+    project_id: str,
+    acl: Sequence[str],
+    chunk_id: uuid.UUID,
+) -> list[Row]:
+    """Every stored version of a chunk that the caller may read, oldest first.
+
+    None of another tenant's or project's, of a source or with an ACL that does not admit.
+    """
+    values = {"project": project_id, "acl": list(acl), "chunk": chunk_id}
+    [rows] = await database.rows(tenant_id, (_READABLE_VERSIONS, values))
+    return rows
 
 
 async def _hits(

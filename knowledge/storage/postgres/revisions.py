@@ -16,39 +16,58 @@ from knowledge.storage.postgres.database import Database, Row
 
 _GENERATION = (
     "generation_id, tenant_id, collection_id, backend, class_name, backend_tenant,"
-    " embedding_profile, created_rev, applied_rev, state"
+    " embedding_profile, created_rev, applied_rev, state, items, acl_rev, rebuild_id"
 )
 POSTGRES = "postgres"
 _IN_HYBRID_INDEX: Final = (IndexKind.VECTOR, IndexKind.FULL_TEXT)
 
 
-def class_differs(connection: Connection[Row], collection: Collection, class_name: str) -> bool:
-    """Whether the serving generation is of another class than a new one would be: the profile
-    that is pinned, or the schema of the index, has changed."""
-    row = connection.execute(
-        "select class_name <> %s as differs from generations"
-        " where collection_id = %s and state = 'serving' and backend <> %s",
-        [class_name, collection.collection_id, POSTGRES],
-    ).fetchone()
-    return bool(row and row["differs"])
-
-
-def current_generation(
-    connection: Connection[Row], collection: Collection, *, backend: str, class_name: str
+def serving_generation(
+    connection: Connection[Row], collection: Collection, *, in_postgres: bool = False
 ) -> Generation | None:
-    """The generation to write to: one being built in this class, else the serving one of it."""
+    """The generation of the hybrid index, or of the kinds in PostgreSQL, that serves."""
     row = connection.execute(
-        f"select {_GENERATION} from generations where collection_id = %s and backend = %s"
-        " and class_name = %s and state in ('building', 'serving')"
-        " order by state = 'building' desc, created_at desc limit 1",
-        [collection.collection_id, backend, class_name],
+        f"select {_GENERATION} from generations where collection_id = %s and state = 'serving'"
+        " and (backend = %s) = %s",
+        [collection.collection_id, POSTGRES, in_postgres],
     ).fetchone()
     return Generation(**row) if row else None
 
 
+def building_generation(
+    connection: Connection[Row],
+    collection: Collection,
+    *,
+    backend: str,
+    class_name: str,
+    rebuild_id: uuid.UUID | None = None,
+) -> Generation | None:
+    """The unfinished generation of a rebuild, or (None) of the publish path."""
+    row = connection.execute(
+        f"select {_GENERATION} from generations where collection_id = %s and backend = %s"
+        " and class_name = %s and state = 'building' and rebuild_id is not distinct from %s"
+        " order by created_at desc limit 1",
+        [collection.collection_id, backend, class_name, rebuild_id],
+    ).fetchone()
+    return Generation(**row) if row else None
+
+
+def generations_in(
+    connection: Connection[Row], collection: Collection, *, backend: str, states: Sequence[str]
+) -> list[Generation]:
+    """The collection's generations of a backend in these states, oldest first."""
+    rows = connection.execute(
+        f"select {_GENERATION} from generations where collection_id = %s and backend = %s"
+        " and state = any(%s) order by created_at",
+        [collection.collection_id, backend, list(states)],
+    ).fetchall()
+    return [Generation(**row) for row in rows]
+
+
 def add_generation(connection: Connection[Row], generation: Generation) -> None:
     connection.execute(
-        f"insert into generations ({_GENERATION}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        f"insert into generations ({_GENERATION})"
+        " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
         [
             generation.generation_id,
             generation.tenant_id,
@@ -60,6 +79,9 @@ def add_generation(connection: Connection[Row], generation: Generation) -> None:
             generation.created_rev,
             generation.applied_rev,
             generation.state,
+            generation.items,
+            generation.acl_rev,
+            generation.rebuild_id,
         ],
     )
 
@@ -72,10 +94,38 @@ def restart_generation(connection: Connection[Row], generation: Generation) -> N
     )
 
 
-def set_applied(connection: Connection[Row], generation: Generation, revision: int) -> None:
+def set_applied(
+    connection: Connection[Row], generation: Generation, revision: int, *, items: int
+) -> None:
+    """The generation has reached ``revision`` and then holds ``items`` versions."""
     connection.execute(
-        "update generations set applied_rev = greatest(applied_rev, %s) where generation_id = %s",
+        "update generations set applied_rev = %s, items = %s where generation_id = %s"
+        " and applied_rev <= %s",
+        [revision, items, generation.generation_id, revision],
+    )
+
+
+def move_applied(connection: Connection[Row], generation: Generation, revision: int) -> None:
+    """The generation stands for ``revision`` too, in which nothing differs."""
+    connection.execute(
+        "update generations set applied_rev = %s where generation_id = %s",
         [revision, generation.generation_id],
+    )
+
+
+def set_acl_applied(connection: Connection[Row], generation: Generation, revision: int) -> None:
+    """ACL changes up to ``revision`` have reached a retired generation."""
+    connection.execute(
+        "update generations set acl_rev = greatest(acl_rev, %s) where generation_id = %s",
+        [revision, generation.generation_id],
+    )
+
+
+def set_collected(connection: Connection[Row], generation: Generation) -> None:
+    """Its physical storage is gone."""
+    connection.execute(
+        "update generations set state = 'collected', items = 0 where generation_id = %s",
+        [generation.generation_id],
     )
 
 
@@ -118,6 +168,16 @@ def record_build_error(app: Database, collection: Collection, revision: int, err
         )
 
 
+def served_revision(connection: Connection[Row], collection: Collection, kind: IndexKind) -> int:
+    """The revision of a kind that serves; 0 before the first switch."""
+    row = connection.execute(
+        "select revision from index_revisions where collection_id = %s and kind = %s"
+        " and state in ('Ready', 'Rebuilding', 'Degraded')",
+        [collection.collection_id, kind],
+    ).fetchone()
+    return int(row["revision"]) if row else 0
+
+
 def serving_revisions(app: Database, collection: Collection) -> list[IndexRevision]:
     """The revision of each kind that serves now, by kind; empty before the first switch."""
     with app.tenant(collection.tenant_id) as connection:
@@ -146,18 +206,25 @@ def serving_revisions(app: Database, collection: Collection) -> list[IndexRevisi
 
 
 def switch(
-    connection: Connection[Row], collection: Collection, revision: int, item_count: int
+    connection: Connection[Row],
+    collection: Collection,
+    revision: int,
+    item_count: int,
+    generations: Sequence[uuid.UUID],
 ) -> list[Row]:
-    """Make every revision built at ``revision`` Ready and retire the ones before.
+    """Make what ``generations`` built at ``revision`` (the head) Ready and retire the ones before.
 
-    Runs in the caller's transaction; returns the new Ready rows. A kind whose revision already
-    serves is left alone, so a second call changes nothing.
+    A row of another generation is what a killed run left of a profile given up since: it never
+    serves. While a rebuild is at work they go on to Rebuilding, which serves as well. Runs in the
+    caller's transaction; returns the new Ready rows. A kind whose revision already serves is left
+    alone, so a second call changes nothing.
     """
     built = connection.execute(
         "select index_revision_id, tenant_id, collection_id, kind, revision, generation_id"
         " from index_revisions"
-        " where collection_id = %s and revision = %s and state = 'Building' order by kind",
-        [collection.collection_id, revision],
+        " where collection_id = %s and revision = %s and state = 'Building'"
+        " and generation_id = any(%s) order by kind",
+        [collection.collection_id, revision, list(generations)],
     ).fetchall()
     for row in built:
         _retire_serving(connection, collection, row["kind"])
@@ -165,17 +232,9 @@ def switch(
         connection.execute(
             "update index_revisions set state = 'Ready', built_at = now(), error = null,"
             " item_count = %s, built_from_snapshots = coalesce((select array_agg(snapshot_id)"
-            " from snapshots s where s.collection_id = %s and exists (select from chunk_versions v"
-            " where v.collection_id = s.collection_id and v.snapshot_id = s.snapshot_id"
-            " and v.from_rev <= %s and %s < v.to_rev)), '{}')"
+            " from snapshots s where s.collection_id = %s and s.open_chunks > 0), '{}')"
             " where index_revision_id = %s",
-            [
-                item_count,
-                collection.collection_id,
-                revision,
-                revision,
-                row["index_revision_id"],
-            ],
+            [item_count, collection.collection_id, row["index_revision_id"]],
         )
         _emit_revision(connection, "IndexRevisionReady", row)
     kinds = {row["kind"] for row in built}
@@ -183,7 +242,22 @@ def switch(
         # The collection gave up its profile: the old vectors must not answer beside newer words.
         _retire_serving(connection, collection, IndexKind.VECTOR)
     _switch_generations(connection, collection, [row["generation_id"] for row in built])
+    connection.execute(
+        "update index_revisions set error = coalesce(error, %s)"
+        " where collection_id = %s and state = 'Building' and revision < %s",
+        [f"superseded by revision {revision}", collection.collection_id, revision],
+    )
+    if _is_rebuilding(connection, collection):
+        mark_rebuilding(connection, collection)
     return built
+
+
+def _is_rebuilding(connection: Connection[Row], collection: Collection) -> bool:
+    row = connection.execute(
+        "select 1 from rebuilds where collection_id = %s and state = 'building'",
+        [collection.collection_id],
+    ).fetchone()
+    return row is not None
 
 
 def _retire_serving(connection: Connection[Row], collection: Collection, kind: str) -> None:
@@ -212,7 +286,8 @@ def _switch_generations(
     connection: Connection[Row], collection: Collection, generations: Sequence[uuid.UUID]
 ) -> None:
     connection.execute(
-        "update generations old set state = 'retired' from generations new"
+        "update generations old set state = 'retired', acl_rev = old.applied_rev"
+        " from generations new"
         " where new.generation_id = any(%s) and old.collection_id = %s and old.state = 'serving'"
         " and old.generation_id <> all(%s)"
         " and (old.backend = 'postgres') = (new.backend = 'postgres')",
@@ -221,6 +296,34 @@ def _switch_generations(
     connection.execute(
         "update generations set state = 'serving' where generation_id = any(%s)",
         [list(generations)],
+    )
+
+
+# --- rebuilds ----------------------------------------------------------------------------
+
+
+def mark_rebuilding(connection: Connection[Row], collection: Collection) -> None:
+    """What serves of the hybrid index goes on serving while its successor is built."""
+    _move_own(connection, collection, IndexState.READY, "RebuildRequested")
+
+
+def mark_rebuilt(connection: Connection[Row], collection: Collection) -> None:
+    """The rebuild ended without a switch: what served is Ready as before."""
+    _move_own(connection, collection, IndexState.REBUILDING, "BuildCompleted")
+
+
+def _move_own(
+    connection: Connection[Row], collection: Collection, state: IndexState, trigger: str
+) -> None:
+    connection.execute(
+        "update index_revisions set state = %s"
+        " where collection_id = %s and kind = any(%s) and state = %s",
+        [
+            next_state(state, trigger),
+            collection.collection_id,
+            list(_IN_HYBRID_INDEX),
+            state,
+        ],
     )
 
 

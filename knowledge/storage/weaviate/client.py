@@ -1,11 +1,10 @@
-"""Where Weaviate is, and its errors translated."""
+"""Connections to Weaviate, and its errors translated."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -20,6 +19,7 @@ from weaviate.exceptions import (
 )
 
 from knowledge.errors import IndexUnavailable, InvalidConfiguration
+from knowledge.storage.weaviate.address import WeaviateAddress
 
 _RECONNECT: Final = (
     ("grpc.initial_reconnect_backoff_ms", 200),
@@ -27,49 +27,41 @@ _RECONNECT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WeaviateAddress:
-    """``url`` is http(s)://host:port, ``grpc`` host:port."""
-
-    url: str
-    grpc: str
-    api_key: str | None = None
-
-    def arguments(self, *, timeout_s: float) -> dict[str, Any]:
-        """Keyword arguments of the client's ``connect_to_custom`` and its async twin."""
-        http = urlsplit(self.url)
-        host, _, port = self.grpc.rpartition(":")
-        if http.scheme not in ("http", "https") or not http.hostname or not port.isdigit():
-            raise InvalidConfiguration(
-                "KNOWLEDGE_WEAVIATE_URL must be http(s)://host:port"
-                " and KNOWLEDGE_WEAVIATE_GRPC host:port"
-            )
-        secure = http.scheme == "https"
-        return {
-            "http_host": http.hostname,
-            "http_port": http.port or (443 if secure else 80),
-            "http_secure": secure,
-            "grpc_host": host,
-            "grpc_port": int(port),
-            "grpc_secure": secure,
-            "auth_credentials": Auth.api_key(self.api_key) if self.api_key else None,
-            "additional_config": AdditionalConfig(
-                timeout=Timeout(init=10, query=timeout_s, insert=120),
-                grpc_config=GrpcConfig(channel_options=list(_RECONNECT)),
-            ),
-            # The health check has a one-second time-out of its own that a busy server misses.
-            "skip_init_checks": True,
-        }
+def client_arguments(address: WeaviateAddress, *, timeout_s: float) -> dict[str, Any]:
+    """Keyword arguments of the client's ``connect_to_custom`` and its async twin."""
+    http = urlsplit(address.url)
+    host, _, port = address.grpc.rpartition(":")
+    if http.scheme not in ("http", "https") or not http.hostname or not port.isdigit():
+        raise InvalidConfiguration(
+            "KNOWLEDGE_WEAVIATE_URL must be http(s)://host:port"
+            " and KNOWLEDGE_WEAVIATE_GRPC host:port"
+        )
+    secure = http.scheme == "https"
+    return {
+        "http_host": http.hostname,
+        "http_port": http.port or (443 if secure else 80),
+        "http_secure": secure,
+        "grpc_host": host,
+        "grpc_port": int(port),
+        "grpc_secure": secure,
+        "auth_credentials": Auth.api_key(address.api_key) if address.api_key else None,
+        "additional_config": AdditionalConfig(
+            timeout=Timeout(init=10, query=timeout_s, insert=120),
+            grpc_config=GrpcConfig(channel_options=list(_RECONNECT)),
+        ),
+        # The health check has a one-second time-out of its own that a busy server misses.
+        "skip_init_checks": True,
+    }
 
 
 def connect(address: WeaviateAddress) -> weaviate.WeaviateClient:
     with translated():
-        return weaviate.connect_to_custom(**address.arguments(timeout_s=60))
+        return weaviate.connect_to_custom(**client_arguments(address, timeout_s=60))
 
 
 def open_async(address: WeaviateAddress) -> weaviate.WeaviateAsyncClient:
     """An unconnected asynchronous client."""
-    return weaviate.use_async_with_custom(**address.arguments(timeout_s=10))
+    return weaviate.use_async_with_custom(**client_arguments(address, timeout_s=10))
 
 
 async def require_listening(address: WeaviateAddress, *, timeout_s: float = 0.2) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
 import weaviate
 from weaviate.classes.data import DataObject
 from weaviate.classes.query import Filter
@@ -15,8 +16,10 @@ from weaviate.classes.tenants import Tenant, TenantActivityStatus
 from knowledge.errors import PartialWrite
 from knowledge.model.chunk import ChunkVersion
 from knowledge.model.revision import Generation
-from knowledge.storage.backend import Vector
-from knowledge.storage.weaviate.client import WeaviateAddress, connect, translated
+from knowledge.model.scope import EVERYONE
+from knowledge.storage.backend import StoredItem, Vector, require_finite
+from knowledge.storage.weaviate.address import WeaviateAddress
+from knowledge.storage.weaviate.client import connect, translated
 from knowledge.storage.weaviate.schema import (
     SCHEMA_VERSION,
     class_definition,
@@ -84,6 +87,7 @@ class WeaviateIndex:
     def upsert(
         self, generation: Generation, versions: Sequence[ChunkVersion], vectors: Vector | None
     ) -> None:
+        require_finite(vectors)
         data = self._tenant(generation).data
         for start in range(0, len(versions), _BATCH):
             rows = versions[start : start + _BATCH]
@@ -110,14 +114,23 @@ class WeaviateIndex:
             found = self._tenant(generation).aggregate.over_all(total_count=True)
         return int(found.total_count or 0)
 
-    def object_ids(
-        self, generation: Generation, *, after: uuid.UUID | None = None, limit: int | None = None
-    ) -> set[uuid.UUID]:
+    def items(
+        self,
+        generation: Generation,
+        *,
+        after: uuid.UUID | None = None,
+        limit: int | None = None,
+        with_vectors: bool = False,
+    ) -> Iterator[StoredItem]:
         with translated():
-            items = self._tenant(generation).iterator(
-                return_properties=[], after=after, cache_size=min(limit or _BATCH, _BATCH)
+            found = self._tenant(generation).iterator(
+                include_vector=with_vectors,
+                return_properties=["from_rev", "to_rev", "acl"],
+                after=after,
+                cache_size=min(limit or _BATCH, _BATCH),
             )
-            return {item.uuid for item in itertools.islice(items, limit)}
+            for item in itertools.islice(found, limit):
+                yield _stored(item)
 
     def delete(self, generation: Generation, object_ids: Sequence[uuid.UUID]) -> None:
         data = self._tenant(generation).data
@@ -157,3 +170,15 @@ class WeaviateIndex:
         return self._client.collections.use(generation.class_name).with_tenant(
             generation.backend_tenant
         )
+
+
+def _stored(item: Any) -> StoredItem:
+    acl = item.properties["acl"] or ()
+    vector = next(iter(item.vector.values()), None) if item.vector else None
+    return StoredItem(
+        object_id=item.uuid,
+        from_rev=int(item.properties["from_rev"]),
+        to_rev=int(item.properties["to_rev"]),
+        acl=None if EVERYONE in acl else tuple(acl),
+        vector=None if vector is None else np.asarray(vector, dtype=np.float32),
+    )

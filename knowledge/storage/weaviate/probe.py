@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from knowledge.errors import IndexUnavailable
-from knowledge.storage.weaviate.client import WeaviateAddress
+from knowledge.storage.weaviate.address import WeaviateAddress
 
 
 def server_version(address: WeaviateAddress, *, timeout_s: float = 5.0) -> str:

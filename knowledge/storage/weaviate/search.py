@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,12 +19,8 @@ from weaviate.collections.classes.grpc import _MetadataQuery
 
 from knowledge.model.revision import Generation
 from knowledge.storage.backend import Hit, ScopeFilter, Vector
-from knowledge.storage.weaviate.client import (
-    WeaviateAddress,
-    open_async,
-    require_listening,
-    translated,
-)
+from knowledge.storage.weaviate.address import WeaviateAddress
+from knowledge.storage.weaviate.client import open_async, require_listening, translated
 from knowledge.storage.weaviate.schema import scope_filter
 
 _DISTANCE: Final = _MetadataQuery.from_public(MetadataQuery(distance=True), False)
@@ -74,6 +70,7 @@ class WeaviateSearch:
         scope: ScopeFilter,
         limit: int,
         *,
+        weights: Mapping[str, float],
         with_vectors: bool,
     ) -> list[Hit]:
         if not terms:
@@ -144,7 +141,11 @@ class WeaviateSearch:
             if self._client is None:
                 with translated():
                     client = open_async(self._address)
-                    await client.connect()
+                    try:
+                        await client.connect()
+                    except BaseException:
+                        await client.close()
+                        raise
                 self._client = client
             return self._client
 

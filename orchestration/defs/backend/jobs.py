@@ -1,4 +1,4 @@
-"""The health of Weaviate, written into the states of the revisions it serves."""
+"""The health of the hybrid index's server, written into the states of the revisions it serves."""
 
 import dagster as dg
 
@@ -7,7 +7,7 @@ from orchestration.defs.resources import KnowledgeHome
 
 
 @dg.op(
-    description="Ask Weaviate for its version; Degraded revisions on silence, Ready on an answer."
+    description="Ask the index's server for its version; Degraded revisions on silence, Ready on an answer."
 )
 def note_backend_health(context: dg.OpExecutionContext, home: KnowledgeHome) -> None:
     health = probe_backend(home.location)
@@ -15,7 +15,7 @@ def note_backend_health(context: dg.OpExecutionContext, home: KnowledgeHome) -> 
         change = note_health(owner, health)
     if health.is_reachable:
         context.log.info(
-            f"Weaviate {health.version} answers; {change.recovered} revisions are Ready again"
+            f"the index answers ({health.version}); {change.recovered} revisions are Ready again"
         )
     else:
         context.log.warning(f"{health.reason}; {change.degraded} revisions are now Degraded")
@@ -23,7 +23,7 @@ def note_backend_health(context: dg.OpExecutionContext, home: KnowledgeHome) -> 
 
 @dg.job(
     executor_def=dg.in_process_executor,
-    description="Marks the vector and full-text revisions Degraded while Weaviate cannot be"
+    description="Marks the vector and full-text revisions Degraded while the index cannot be"
     " reached, and Ready again afterwards. Queries then fall back to PostgreSQL and say so.",
 )
 def backend_health() -> None:

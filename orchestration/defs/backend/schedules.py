@@ -12,7 +12,7 @@ from orchestration.defs.resources import KnowledgeHome
     job=backend_health,
     cron_schedule="*/2 * * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Asks Weaviate every two minutes; a run starts only when a state must change.",
+    description="Asks the index every two minutes; a run starts only when a state must change.",
 )
 def backend_health_probe(
     context: dg.ScheduleEvaluationContext, home: KnowledgeHome
@@ -24,6 +24,8 @@ def backend_health_probe(
     except Unavailable as error:
         return dg.SkipReason(error.message)
     if noted:
-        found = f"Weaviate {health.version} answers" if health.is_reachable else str(health.reason)
+        found = (
+            f"the index answers ({health.version})" if health.is_reachable else str(health.reason)
+        )
         return dg.SkipReason(f"{found}; every revision says so already")
     return dg.RunRequest()

@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 
 from knowledge.errors import VersionMismatch
 
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 SCHEMA: Final = "knowledge"
 _HERE: Final = Path(__file__).parent
 
@@ -37,7 +37,6 @@ def migrate(owner_url: str, *, app_role: str, upgrade: bool) -> str | None:
         with engine.begin() as connection:
             connection.execute(text("select pg_advisory_xact_lock(7211970)"))
             connection.execute(text(f"create schema if not exists {SCHEMA}"))
-            connection.execute(text(f"set local search_path = {SCHEMA}"))
             found = MigrationContext.configure(
                 connection, opts={"version_table_schema": SCHEMA}
             ).get_current_revision()
