@@ -1,6 +1,7 @@
-"""Run the job ``publish`` for one collection, in this process, on the home's Dagster instance.
+"""Run a job for one collection, in this process, on the home's Dagster instance.
 
-``python -m orchestration.run --partition TENANT.COLLECTION [--home HOME] [--timeout S]``
+``python -m orchestration.run --partition TENANT.COLLECTION [--job publish|rebuild|collect]
+[--rebuild ID] [--home HOME] [--timeout S]``
 
 For a machine where no Dagster daemon runs; beside one it is safe too, the collection's lease
 lets one run at a time through. Exits with 0 on success, else with 1 and one line on stderr.
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 import dagster as dg
 
@@ -22,9 +24,12 @@ from knowledge.model.identity import split_partition_key
 from knowledge.runtime import open_runtime
 from knowledge.stack.dagster_instance import DATABASE_VARIABLE, write_instance_config
 from orchestration.definitions import defs
+from orchestration.defs.generations.assets import collect_job
+from orchestration.defs.generations.jobs import rebuild_generation, rebuild_job
 from orchestration.defs.jobs import publish
 from orchestration.defs.partitions import collections
 
+JOBS = (publish.name, rebuild_job.name, collect_job.name)
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -40,7 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ["DAGSTER_HOME"] = str(home.dagster_dir)
     try:
         with _interrupted_after(options.timeout):
-            run_publish(home, options.partition, quiet=not options.verbose)
+            run_job(
+                home,
+                options.partition,
+                job=options.job,
+                rebuild_id=options.rebuild,
+                quiet=not options.verbose,
+            )
     except KnowledgeError as error:
         print(f"knowledge: {error.message}", file=sys.stderr)
         return 1
@@ -50,7 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run_publish(home: Home, partition: str, *, quiet: bool = True) -> str:
+def run_job(
+    home: Home,
+    partition: str,
+    *,
+    job: str = publish.name,
+    rebuild_id: str | None = None,
+    quiet: bool = True,
+) -> str:
     """Run the job to its end; returns the run's id. Raises `RunFailed` with the step's reason."""
     tenant_id, slug = split_partition_key(partition)
     with open_runtime(home) as runtime:
@@ -59,15 +77,22 @@ def run_publish(home: Home, partition: str, *, quiet: bool = True) -> str:
         write_instance_config(home)
         with dg.DagsterInstance.from_config(str(home.dagster_dir)) as instance:
             instance.add_dynamic_partitions(str(collections.name), [partition])
-            result = defs.resolve_job_def(publish.name).execute_in_process(
+            result = defs.resolve_job_def(job).execute_in_process(
                 instance=instance,
                 partition_key=partition,
-                run_config=QUIET if quiet else {},
+                run_config=_run_config(rebuild_id, quiet=quiet),
                 raise_on_error=False,
             )
     if not result.success:
         raise RunFailed(_reason(result), run_id=result.run_id)
     return result.run_id
+
+
+def _run_config(rebuild_id: str | None, *, quiet: bool) -> dict[str, Any]:
+    config: dict[str, Any] = dict(QUIET) if quiet else {}
+    if rebuild_id is not None:
+        config["ops"] = {rebuild_generation.name: {"config": {"rebuild_id": rebuild_id}}}
+    return config
 
 
 def _reason(result: dg.ExecuteInProcessResult) -> str:
@@ -114,10 +139,13 @@ def _interrupted_after(seconds: float | None) -> Iterator[None]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m orchestration.run",
-        description="Index what is pending in one collection, in this process.",
+        description="Index what is pending in one collection (or rebuild, or collect it), in this"
+        " process.",
     )
     parser.add_argument("--home", help="folder of the installation; default KNOWLEDGE_HOME")
     parser.add_argument("--partition", required=True, metavar="TENANT.COLLECTION")
+    parser.add_argument("--job", choices=JOBS, default=publish.name)
+    parser.add_argument("--rebuild", metavar="ID", help="the rebuild that job rebuild works on")
     parser.add_argument("--timeout", type=float, metavar="S", help="seconds; default: none")
     parser.add_argument("--verbose", action="store_true", help="show Dagster's events")
     return parser

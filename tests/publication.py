@@ -7,7 +7,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from knowledge.indexing.convergence import converge_hybrid, converge_metadata
 from knowledge.indexing.embeddings import embed_missing
@@ -65,11 +65,18 @@ def announce_documents(
         publish(runtime, collection, request)
 
 
-def index(runtime: Runtime, collection: Collection) -> Tick:
-    """Take what is pending and bring every index kind to serve it, as a run would."""
+def index(
+    runtime: Runtime, collection: Collection, *, until: Literal["tick"] | None = None
+) -> Tick:
+    """Take what is pending and bring every index kind to serve it, as a run would.
+
+    ``until`` ends it there, as an interrupt would.
+    """
     run = f"run-{next(_runs)}"
     with leased(runtime, collection.tenant_id, collection.slug, run) as lease:
         ticked = tick(runtime, lease, check=lambda _snapshot: None)
+        if until == "tick":
+            raise KeyboardInterrupt
         embed_missing(runtime, lease)
         converge_hybrid(runtime, lease)
         converge_metadata(runtime, lease)

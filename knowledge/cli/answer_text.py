@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from knowledge.cli.output import plural, short_version, table
-from knowledge.retrieval.answer import Answer, Candidate, LegReport, LegState
+from knowledge.retrieval.answer import Answer, Candidate, ExplainedChunk, LegReport, LegState
 
 WIDTH: Final = 100
 TEXT_LINES: Final = 4
@@ -28,6 +28,8 @@ def answer_text(answer: Answer) -> str:
     parts += [_candidate(rank, found) for rank, found in enumerate(answer.candidates, start=1)]
     if not answer.candidates:
         parts.append("Nothing found in what this client may read.")
+    if answer.explained is not None:
+        parts.append(_explained(answer.explained))
     parts.append(_legs(answer.legs, answer.rerank))
     return "\n\n".join(parts)
 
@@ -50,6 +52,22 @@ def _candidate(rank: int, candidate: Candidate) -> str:
     if candidate.title:
         shown.append(f"{_INDENT}{_short(candidate.title)}")
     return "\n".join(shown + [f"{_INDENT}{line}" for line in _first_lines(candidate)])
+
+
+def _explained(explained: ExplainedChunk) -> str:
+    """The outcome, then a line a leg: its rank, or why it does not rank the chunk."""
+    lines = [f"chunk {explained.chunk_id}: {explained.outcome.value}, {explained.reason}"]
+    if explained.collection is not None:
+        lines.append(f"{_INDENT}in {explained.collection}@{explained.index_revision or '-'}")
+    for leg in explained.legs:
+        place = leg.reason if leg.rank is None else f"#{leg.rank}"
+        signal = "" if leg.signal is None else f"  {leg.signal:.3g}"
+        weakest = "" if leg.weakest is None else f" (weakest hit {leg.weakest:.3g})"
+        lines.append(f"{_INDENT}{leg.leg.value}{signal}{weakest}: {place}")
+    if explained.rank is not None:
+        blend = "" if explained.rerank_rank is None else f", blend #{explained.rerank_rank}"
+        lines.append(f"{_INDENT}fusion #{explained.fusion_rank}{blend}, final #{explained.rank}")
+    return "\n".join(lines)
 
 
 def _first_lines(candidate: Candidate) -> list[str]:

@@ -1,7 +1,8 @@
-"""``knowledge collections create|list|set``."""
+"""``knowledge collections create|list|set|collect``."""
 
 from __future__ import annotations
 
+import uuid
 from typing import Any, Final
 
 import click
@@ -9,11 +10,15 @@ import click
 from knowledge.cli import options
 from knowledge.cli.output import plural, print_json, table
 from knowledge.cli.session import opened, progress
-from knowledge.cli.waiting import Outcome, has_daemon, wait_until_served
+from knowledge.cli.waiting import has_daemon, wait_until_rebuilt
+from knowledge.errors import KnowledgeError
+from knowledge.indexing.collecting import collect
+from knowledge.indexing.rebuilding import request_rebuild
+from knowledge.indexing.wire import rebuild_to_wire
 from knowledge.model.collection import Collection
 from knowledge.model.revision import IndexRevision
-from knowledge.publishing.announcing import request_rebuild
 from knowledge.storage.postgres import catalogue, revisions
+from knowledge.storage.postgres.rebuilds import Rebuild, RebuildState
 
 NO_PROFILE: Final = "none"
 
@@ -114,42 +119,79 @@ def set_(
             runtime.permitted_embedder(named, allow_remote=allowed)
         if allow_remote is not None:
             catalogue.set_allow_remote(runtime.app, found, allowed)
-        sequence = None
+        asked = None
         if named != found.embedding_profile:
-            sequence = request_rebuild(runtime.app, found, named)
-        changed = runtime.collection(tenant, collection)
-        outcome = None
-        if wait and sequence is not None:
-            outcome = wait_until_served(
-                runtime, changed, sequence, timeout_s=timeout_s, progress=progress()
+            asked = request_rebuild(
+                runtime.app, found, profile=named, reason="profile", requested_by="operator"
             )
+        changed = runtime.collection(tenant, collection)
+        if wait and asked is not None:
+            asked = wait_until_rebuilt(
+                runtime, changed, asked, timeout_s=timeout_s, progress=progress()
+            )
+            changed = runtime.collection(tenant, collection)
         if as_json:
             served = revisions.serving_revisions(runtime.app, changed)
-            print_json({**_wire(changed, served), "sequence": sequence})
+            rebuild = asked and rebuild_to_wire(asked, changed)
+            print_json({**_wire(changed, served), "rebuild": rebuild})
         else:
-            click.echo(_changed(changed, sequence, outcome, has_daemon(runtime.home)))
-    if outcome is not None:
-        outcome.require_served()
+            click.echo(_changed(changed, asked, has_daemon(runtime.home)))
+    if wait and asked is not None and asked.state is not RebuildState.SWITCHED:
+        raise KnowledgeError(asked.error or f"the rebuild is {asked.state}")
+
+
+@collections_command.command("collect", short_help="Remove revisions that are kept no longer.")
+@options.tenant
+@options.collection
+@options.as_json
+def collect_(tenant: str, collection: str, as_json: bool) -> None:
+    """Garbage collection now, instead of at the hour: revisions beyond the last five and older
+    than seven days (``[indexing] keep_revisions``, ``keep_days``) and what only they could see."""
+    with opened() as runtime:
+        found = runtime.collection(tenant, collection)
+        done = collect(runtime, found, owner=f"collect-{uuid.uuid4()}")
+    if as_json:
+        print_json(
+            {
+                "oldestRevisionKept": done.floor,
+                "revisionsCollected": done.revisions,
+                "generationsDropped": done.generations,
+                "chunkVersionsDeleted": done.chunk_versions,
+                "indexItems": done.dead_rows.items,
+                "deadRows": done.dead_rows.dead,
+                "rebuild": done.rebuild and rebuild_to_wire(done.rebuild, found),
+            }
+        )
+        return
+    click.echo(
+        f"Collection {found.partition.replace('.', '/')}: removed"
+        f" {plural(done.revisions, 'index revision')}, {plural(done.generations, 'generation')}"
+        f" and {plural(done.chunk_versions, 'chunk version')}; revision {done.floor} is the oldest"
+        f" that can be pinned."
+    )
+    if done.rebuild is not None:
+        click.echo(
+            f"{done.dead_rows.dead:,} of {done.dead_rows.items:,} items of the index are history:"
+            f" rebuild {done.rebuild.rebuild_id} is asked for."
+        )
 
 
 def _named(profile: str) -> str | None:
     return None if profile == NO_PROFILE else profile
 
 
-def _changed(
-    collection: Collection, sequence: int | None, outcome: Outcome | None, daemon: bool
-) -> str:
+def _changed(collection: Collection, asked: Rebuild | None, daemon: bool) -> str:
     profile = collection.embedding_profile or "no model"
     remote = "allowed" if collection.allow_remote else "not allowed"
     line = f"Collection {collection.partition.replace('.', '/')}: {profile}, remote {remote}."
-    if sequence is None:
+    if asked is None:
         return f"{line} Nothing to rebuild."
-    if outcome is None:
+    if asked.state is RebuildState.SWITCHED:
+        return f"{line} Serving as revision {asked.revision}."
+    if asked.state.is_active:
         when = "now" if daemon else "when the stack runs (`knowledge up`), or now with --wait"
-        return f"{line} It is rebuilt {when}; until then the old revisions serve."
-    if outcome.is_served:
-        return f"{line} Serving as revision {outcome.revision} after {outcome.seconds:.1f} s."
-    return line
+        return f"{line} It is rebuilt {when}; until then the old index serves."
+    return f"{line} The rebuild is {asked.state}: the old index serves."
 
 
 def _table(found: list[tuple[Collection, list[IndexRevision]]]) -> str:

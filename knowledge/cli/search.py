@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -118,6 +119,9 @@ def _legs(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tu
 )
 @click.option("--rerank", type=click.Choice(["reranker", "none"]), help="What orders the answers.")
 @click.option("--explain", is_flag=True, help="Show the rank in every leg.")
+@click.option(
+    "--explain-chunk", type=click.UUID, metavar="ID", help="Say what became of this chunk."
+)
 @options.as_json
 def search_command(
     query: str,
@@ -132,6 +136,7 @@ def search_command(
     min_trust: str | None,
     rerank: str | None,
     explain: bool,
+    explain_chunk: uuid.UUID | None,
     as_json: bool,
 ) -> None:
     """Ask QUERY as a client: cited answers, and how every leg went."""
@@ -148,6 +153,7 @@ def search_command(
         pinned=dict(pins),
         rerank=cast(Any, rerank),
         explain=explain,
+        explain_chunk=explain_chunk,
     )
     with opened() as runtime:
         caller = require_caller(runtime, tenant, client)

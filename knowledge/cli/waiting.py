@@ -1,4 +1,4 @@
-"""``--wait``: until the revision that an announced event leads to serves."""
+"""``--wait``: until what was asked for serves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from knowledge.home import Home
 from knowledge.model.collection import Collection
 from knowledge.runtime import Runtime
 from knowledge.stack.record import read_record, running_supervisor
-from knowledge.storage.postgres import inbox
+from knowledge.storage.postgres import inbox, rebuilds
+from knowledge.storage.postgres.rebuilds import Rebuild
 
 POLL_S: Final = 0.25
 OWN_RUNS: Final = 2
@@ -86,6 +87,43 @@ def wait_until_served(
             return Outcome(outcome.state, outcome.revision, reason, outcome.seconds)
 
 
+def wait_until_rebuilt(
+    runtime: Runtime,
+    collection: Collection,
+    wanted: Rebuild,
+    *,
+    timeout_s: float,
+    progress: Callable[[str], None],
+) -> Rebuild:
+    """Wait for the end of a rebuild; where no daemon runs, build it from here.
+
+    Returns it as it is then; one that is still at work after ``timeout_s`` goes on.
+    """
+    started = time.monotonic()
+    has_run = False
+    while True:
+        found = rebuilds.find(runtime.app, collection.tenant_id, wanted.rebuild_id)
+        left = timeout_s - (time.monotonic() - started)
+        if not found.state.is_active or left <= 0:
+            return found
+        if has_daemon(runtime.home):
+            time.sleep(POLL_S)
+        elif has_run:
+            return found
+        else:
+            has_run = True
+            progress(f"rebuilding {collection.partition} (no stack runs, so it happens here)")
+            _run(
+                runtime.home,
+                collection,
+                left,
+                "--job",
+                "rebuild",
+                "--rebuild",
+                str(wanted.rebuild_id),
+            )
+
+
 def _look(runtime: Runtime, collection: Collection, sequence: int, seconds: float) -> Outcome:
     row = inbox.event_state(runtime.app, collection.tenant_id, sequence)
     return Outcome(row["state"], row["revision"], row["error"], seconds)
@@ -103,12 +141,13 @@ def _late(outcome: Outcome, timeout_s: float) -> Outcome:
     return Outcome(outcome.state, outcome.revision, reason, outcome.seconds)
 
 
-def _run(home: Home, collection: Collection, timeout_s: float) -> str | None:
-    """Materialise the collection's assets in a process of their own; the failure's last line."""
+def _run(home: Home, collection: Collection, timeout_s: float, *options: str) -> str | None:
+    """Run a job on the collection in a process of its own; the failure's last line."""
     argv = [
         *(sys.executable, "-m", "orchestration.run"),
         *("--home", str(home.root), "--partition", collection.partition),
         *("--timeout", f"{timeout_s:.3f}"),
+        *options,
     ]
     try:
         done = subprocess.run(

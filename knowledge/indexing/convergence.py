@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from knowledge.crash_points import reached
 from knowledge.errors import IndexInconsistent
+from knowledge.indexing.consistency import require_consistent
 from knowledge.model.chunk import ChunkVersion
 from knowledge.model.collection import Collection
 from knowledge.model.revision import Generation, IndexKind
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import clock, metadata, revisions
+from knowledge.storage.postgres.database import Transaction
 from knowledge.storage.postgres.lease import Lease
 
 
@@ -62,99 +65,215 @@ class Converged:
     seconds: float
 
 
-def plan(runtime: Runtime, held: Lease, *, backend: str | None = None) -> Target | None:
-    """The generation to bring to the head, made now when there is none for the profile.
+# --- what to write, and where ------------------------------------------------------------
 
+
+def plan_hybrid(runtime: Runtime, held: Lease) -> Target | None:
+    """The generation to bring to the head: the serving one while it can be written.
+
+    A pinned profile that differs is a rebuild's to build (`rebuilding`). A generation of another
+    backend or schema cannot be written: then a new one is made here, with the pinned profile.
     None as long as nothing was ever published: there is no revision 0.
     """
-    backend = backend or runtime.index.name
-    collection = runtime.collection(held.collection.tenant_id, held.collection.slug)
+    collection = _today(runtime, held)
     if not collection.head_rev:
         return None
-    profile = None if backend == revisions.POSTGRES else collection.embedding_profile
     with runtime.app.tenant(collection.tenant_id) as connection:
-        generation = revisions.current_generation(
-            connection,
-            collection,
-            backend=backend,
-            class_name="" if backend == revisions.POSTGRES else runtime.index.class_name(profile),
+        generation = revisions.serving_generation(connection, collection)
+        if generation is None or not is_writable(runtime, generation):
+            generation = _building(runtime, connection, collection)
+    reached("index.planned")
+    return Target(collection, generation, collection.head_rev)
+
+
+def plan_metadata(runtime: Runtime, held: Lease) -> Target | None:
+    """The metadata generation (in PostgreSQL, one a collection) to bring to the head."""
+    collection = _today(runtime, held)
+    if not collection.head_rev:
+        return None
+    with runtime.app.tenant(collection.tenant_id) as connection:
+        generation = revisions.serving_generation(
+            connection, collection, in_postgres=True
+        ) or revisions.building_generation(
+            connection, collection, backend=revisions.POSTGRES, class_name=""
         )
         if generation is None:
-            generation = _new_generation(runtime, collection, backend, profile)
+            generation = new_generation(collection, backend=revisions.POSTGRES)
             revisions.add_generation(connection, generation)
-        elif generation.applied_rev == 0 and generation.created_rev != collection.head_rev:
-            # Never finished: it starts again at today's head, without what it holds so far.
-            if generation.backend_tenant:
-                runtime.index.drop_generation(generation)
+        elif not generation.applied_rev:
+            # Never finished: it starts again at today's head.
             generation = replace(generation, created_rev=collection.head_rev)
             revisions.restart_generation(connection, generation)
     return Target(collection, generation, collection.head_rev)
 
 
-def _new_generation(
-    runtime: Runtime, collection: Collection, backend: str, profile: str | None
+def is_writable(runtime: Runtime, generation: Generation) -> bool:
+    """Whether a generation is of this backend and has the schema that it writes today."""
+    return (
+        generation.backend == runtime.index.name
+        and generation.class_name == runtime.index.class_name(generation.embedding_profile)
+    )
+
+
+def new_hybrid_generation(
+    runtime: Runtime,
+    collection: Collection,
+    profile: str | None,
+    *,
+    rebuild_id: uuid.UUID | None = None,
 ) -> Generation:
-    in_postgres = backend == revisions.POSTGRES
+    """A generation of this backend that starts at the collection's head; not stored yet."""
+    return new_generation(
+        collection,
+        backend=runtime.index.name,
+        class_name=runtime.index.class_name(profile),
+        backend_tenant=uuid.uuid4().hex,
+        profile=profile,
+        rebuild_id=rebuild_id,
+    )
+
+
+def new_generation(
+    collection: Collection,
+    *,
+    backend: str,
+    class_name: str = "",
+    backend_tenant: str = "",
+    profile: str | None = None,
+    rebuild_id: uuid.UUID | None = None,
+) -> Generation:
     return Generation(
         generation_id=uuid.uuid4(),
         tenant_id=collection.tenant_id,
         collection_id=collection.collection_id,
         backend=backend,
-        class_name="" if in_postgres else runtime.index.class_name(profile),
-        backend_tenant="" if in_postgres else uuid.uuid4().hex,
+        class_name=class_name,
+        backend_tenant=backend_tenant,
         embedding_profile=profile,
         created_rev=collection.head_rev,
         applied_rev=0,
         state="building",
+        rebuild_id=rebuild_id,
     )
+
+
+def _today(runtime: Runtime, held: Lease) -> Collection:
+    return runtime.collection(held.collection.tenant_id, held.collection.slug)
+
+
+def _building(runtime: Runtime, connection: Transaction, collection: Collection) -> Generation:
+    """The publish path's own unfinished generation, or a new one."""
+    profile = collection.embedding_profile
+    found = revisions.building_generation(
+        connection,
+        collection,
+        backend=runtime.index.name,
+        class_name=runtime.index.class_name(profile),
+    )
+    if found is None:
+        found = new_hybrid_generation(runtime, collection, profile)
+        revisions.add_generation(connection, found)
+    elif found.applied_rev == 0 and found.created_rev != collection.head_rev:
+        # Never finished: it starts again at today's head, without what it holds so far.
+        runtime.index.drop_generation(found)
+        found = replace(found, created_rev=collection.head_rev)
+        revisions.restart_generation(connection, found)
+    return found
+
+
+# --- bringing it there -------------------------------------------------------------------
 
 
 def converge_hybrid(runtime: Runtime, held: Lease) -> Converged:
     """Bring vector and full-text to the head. Raises `PartialWrite`, `IndexInconsistent`."""
     started = time.monotonic()
-    target = plan(runtime, held)
+    target = plan_hybrid(runtime, held)
     if target is None:
         return _nothing(started)
-    generation, profile = target.generation, target.generation.embedding_profile
-    _start(runtime, target)
-    written = 0
-    # Also where nothing is new: a lost data folder is made again, and repaired below.
-    runtime.index.create_generation(generation, with_vectors=profile is not None)
-    if not target.is_current:
-        for versions in _to_write(runtime, target):
-            _write(runtime, generation, versions)
-            written += len(versions)
-    try:
-        verify_hybrid(runtime, target)
-    except IndexInconsistent:
-        written += _repair(runtime, target)
-        verify_hybrid(runtime, target)
-    _finish(runtime, target)
-    return _converged(runtime, target, written, started)
+    start_building(runtime, target)
+    written = write_changes(runtime, target)
+    reached("index.written")
+    items, repaired = settle(runtime, target)
+    carry_acls(runtime, target.collection, target.head)
+    reached("index.applied")
+    return _converged(target, written + repaired, items, started)
 
 
 def converge_metadata(runtime: Runtime, held: Lease) -> Converged:
     """Bring the metadata index (path, title and tags, in PostgreSQL) to the head."""
     started = time.monotonic()
-    target = plan(runtime, held, backend=revisions.POSTGRES)
+    target = plan_metadata(runtime, held)
     if target is None:
         return _nothing(started)
-    _start(runtime, target)
+    start_building(runtime, target)
+    written, items = write_metadata(runtime, target)
+    return _converged(target, written, items, started)
+
+
+def write_metadata(runtime: Runtime, target: Target) -> tuple[int, int]:
+    """Bring the metadata generation to the target's head; how many items it wrote and holds."""
     written = 0
     if not target.is_current:
-        for versions in _to_write(runtime, target):
+        for versions in versions_to_write(runtime, target):
             with runtime.app.tenant(target.collection.tenant_id) as connection:
                 written += metadata.upsert(connection, target.collection, versions)
-        _finish(runtime, target)
-    return _converged(runtime, target, written, started)
+    reached("metadata.written")
+    with runtime.app.tenant(target.collection.tenant_id) as connection:
+        items = _expected(connection, target)
+        revisions.set_applied(connection, target.generation, target.head, items=items)
+    reached("metadata.applied")
+    return written, items
 
 
-def verify_hybrid(runtime: Runtime, target: Target) -> None:
-    """Compare the index with PostgreSQL and probe what was just written.
+def write_changes(
+    runtime: Runtime, target: Target, *, noted: Callable[[int], None] = lambda _count: None
+) -> int:
+    """Write what lies between the generation's clock and the target's head. Returns how many.
+
+    ``noted`` is told the size of each batch.
+    """
+    generation = target.generation
+    # Also where nothing is new: a lost data folder is made again, and repaired by `settle`.
+    runtime.index.create_generation(
+        generation, with_vectors=generation.embedding_profile is not None
+    )
+    written = 0
+    if not target.is_current:
+        for versions in versions_to_write(runtime, target):
+            _write(runtime, generation, versions)
+            reached("index.part_written")
+            written += len(versions)
+            noted(len(versions))
+    return written
+
+
+def settle(runtime: Runtime, target: Target) -> tuple[int, int]:
+    """Verify, repair once where that fails, and note the clock reached.
+
+    Returns how many items the generation holds and how many a repair wrote. Raises
+    `IndexInconsistent` where the repair did not help.
+    """
+    repaired = 0
+    try:
+        items = verify_hybrid(runtime, target)
+        _require_same(runtime, target, items)
+    except IndexInconsistent:
+        repaired, items = _repair(runtime, target)
+        verify_hybrid(runtime, target, expected=items)
+        _require_same(runtime, target, items)
+    with runtime.app.tenant(target.collection.tenant_id) as connection:
+        revisions.set_applied(connection, target.generation, target.head, items=items)
+    return items, repaired
+
+
+def verify_hybrid(runtime: Runtime, target: Target, *, expected: int | None = None) -> int:
+    """Compare the index with PostgreSQL and probe what was just written; returns the count.
 
     Raises `IndexInconsistent`: repair (write everything again) and retry, never abandon.
     """
-    expected = _expected(runtime, target)
+    if expected is None:
+        with runtime.app.tenant(target.collection.tenant_id) as connection:
+            expected = _expected(connection, target)
     found = runtime.index.count(target.generation)
     if found != expected:
         raise IndexInconsistent(
@@ -162,35 +281,69 @@ def verify_hybrid(runtime: Runtime, target: Target) -> None:
             found=found,
             expected=expected,
         )
-    for version in _latest(runtime, target):
+    for version in clock.latest_versions(runtime.app, target.collection, target.head, count=3):
         if not runtime.index.probe(target.generation, version):
             raise IndexInconsistent(
                 f"chunk {version.chunk_id} was written but its words do not find it: the server"
                 " ranks unflushed objects wrongly, use Weaviate 1.36 or newer"
             )
+    return expected
 
 
-def _repair(runtime: Runtime, target: Target) -> int:
+def _require_same(runtime: Runtime, target: Target, items: int) -> None:
+    """Compare a stretch of the index item by item, as it will be once the head is applied."""
+    reached_head = replace(target.generation, applied_rev=target.head, items=items)
+    require_consistent(runtime, target.collection, reached_head)
+
+
+def carry_acls(runtime: Runtime, collection: Collection, head: int) -> int:
+    """Write ACL changes into the generations that stay behind and that pins still read.
+
+    Those are the retired ones, and one that a rebuild is about to retire before a killed run's
+    tick reached it. Permissions are always today's, whatever revision is asked. Returns how many
+    items changed.
+    """
+    with runtime.app.tenant(collection.tenant_id) as connection:
+        behind = revisions.generations_in(
+            connection, collection, backend=runtime.index.name, states=["retired", "serving"]
+        )
+    written = 0
+    for generation in behind:
+        carried = max(generation.acl_rev, generation.applied_rev)
+        if carried >= head or not is_writable(runtime, generation):
+            continue
+        for versions in clock.versions_with_new_acl(
+            runtime.app,
+            collection,
+            after=carried,
+            upto=head,
+            created=generation.created_rev,
+            applied=generation.applied_rev,
+        ):
+            _write(runtime, generation, versions)
+            written += len(versions)
+        with runtime.app.tenant(collection.tenant_id) as connection:
+            revisions.set_acl_applied(connection, generation, head)
+    return written
+
+
+def _repair(runtime: Runtime, target: Target) -> tuple[int, int]:
     """Make the index hold exactly what PostgreSQL says, without a moment of it being thinner.
 
-    Every version is written again and what does not belong is deleted. Returns how many written.
+    Every version is written again and what does not belong is deleted. Returns how many were
+    written, and so are held.
     """
     generation = target.generation
-    extra = runtime.index.object_ids(generation)
+    extra = {item.object_id for item in runtime.index.items(generation)}
     written = 0
-    for versions in clock.versions_between(
-        runtime.app,
-        target.collection,
-        after=0,
-        upto=target.head,
-        visible_only=False,
-        created=generation.created_rev,
+    for versions in clock.versions_held(
+        runtime.app, target.collection, created=generation.created_rev, upto=target.head
     ):
         _write(runtime, generation, versions)
         extra.difference_update(version.object_id for version in versions)
         written += len(versions)
     runtime.index.delete(generation, sorted(extra))
-    return written
+    return written, written
 
 
 def _write(runtime: Runtime, generation: Generation, versions: Sequence[ChunkVersion]) -> None:
@@ -202,57 +355,44 @@ def _write(runtime: Runtime, generation: Generation, versions: Sequence[ChunkVer
     runtime.index.upsert(generation, versions, vectors)
 
 
-def _to_write(runtime: Runtime, target: Target) -> Iterator[list[ChunkVersion]]:
-    return clock.versions_between(
+def versions_to_write(runtime: Runtime, target: Target) -> Iterator[list[ChunkVersion]]:
+    """Batches of what the target's generation lacks."""
+    if target.is_new:
+        return clock.versions_visible(runtime.app, target.collection, target.head)
+    return clock.versions_changed(
         runtime.app,
         target.collection,
         after=target.generation.applied_rev,
         upto=target.head,
-        visible_only=target.is_new,
     )
 
 
-def _latest(runtime: Runtime, target: Target, count: int = 3) -> list[ChunkVersion]:
-    for versions in clock.versions_between(
-        runtime.app,
-        target.collection,
-        after=target.head - 1,
-        upto=target.head,
-        visible_only=False,
-        batch=count,
-    ):
-        return [version for version in versions if version.from_rev == target.head]
-    return []
-
-
-def _expected(runtime: Runtime, target: Target) -> int:
-    with runtime.app.tenant(target.collection.tenant_id) as connection:
+def _expected(connection: Transaction, target: Target) -> int:
+    """What the generation holds at the head: counted once when new, then what was opened since."""
+    generation = target.generation
+    if target.is_new:
         return clock.count_versions(
-            connection,
-            target.collection,
-            created=target.generation.created_rev,
-            upto=target.head,
+            connection, target.collection, created=target.head, upto=target.head
         )
+    return generation.items + clock.count_opened(
+        connection, target.collection, after=generation.applied_rev, upto=target.head
+    )
 
 
-def _start(runtime: Runtime, target: Target) -> None:
+def start_building(runtime: Runtime, target: Target) -> None:
+    """Note the revisions being built."""
     with runtime.app.tenant(target.collection.tenant_id) as connection:
         revisions.start_building(
             connection, target.collection, target.generation, target.kinds, target.head
         )
 
 
-def _finish(runtime: Runtime, target: Target) -> None:
-    with runtime.app.tenant(target.collection.tenant_id) as connection:
-        revisions.set_applied(connection, target.generation, target.head)
-
-
-def _converged(runtime: Runtime, target: Target, written: int, started: float) -> Converged:
+def _converged(target: Target, written: int, items: int, started: float) -> Converged:
     return Converged(
         revision=target.head,
         behind=max(0, target.head - target.generation.applied_rev),
         written=written,
-        items=_expected(runtime, target),
+        items=items,
         generation=target.generation.generation_id,
         profile=target.generation.embedding_profile,
         seconds=time.monotonic() - started,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from knowledge.errors import Forbidden
-from knowledge.indexing.convergence import Target, plan
+from knowledge.crash_points import reached
+from knowledge.indexing.convergence import Target, plan_hybrid, versions_to_write
+from knowledge.model.chunk import ChunkVersion
 from knowledge.model.identity import embedding_text
+from knowledge.profiles.profile import Embedder
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import clock
 from knowledge.storage.postgres.lease import Lease
+from knowledge.storage.vectors import VectorStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,43 +33,47 @@ class Receipt:
 
 
 def embed_missing(runtime: Runtime, held: Lease) -> Receipt:
+    """`embed_for` what the next convergence writes; nothing before the first publish."""
+    target = plan_hybrid(runtime, held)
+    if target is None:
+        return Receipt(None, 0, 0, 0, 0, 0.0, 0.0)
+    return embed_for(runtime, target)
+
+
+def embed_for(
+    runtime: Runtime, target: Target, *, noted: Callable[[int], None] = lambda _count: None
+) -> Receipt:
     """Embed in bounded batches, each stored as soon as it is done: a killed run resumes.
 
-    Raises `ModelUnavailable`, `ProfileMismatch`, and `Forbidden` for a remote profile where
-    the collection does not allow one.
+    ``noted`` is told after each batch how many texts it held. Raises `ModelUnavailable`,
+    `ProfileMismatch`, and `Forbidden` for a remote profile where the collection allows none.
     """
     started = time.monotonic()
-    target = plan(runtime, held)
-    profile = target.collection.embedding_profile if target else None
-    if target is None or profile is None:
-        return Receipt(None, 0, 0, 0, 0, time.monotonic() - started, 0.0)
-    texts = _missing_texts(runtime, target, profile)
-    reused = texts.seen - len(texts.missing)
-    if not texts.missing:
-        return Receipt(profile, 0, reused, 0, 0, time.monotonic() - started, 0.0)
-    embedder = runtime.embedder(profile)
-    if not embedder.profile.is_local and not target.collection.allow_remote:
-        raise Forbidden(
-            f"profile {profile} sends texts to a remote model and collection"
-            f" {target.collection.slug} does not allow it:"
-            f" knowledge collections set --allow-remote"
-        )
+    profile = target.generation.embedding_profile
+    if profile is None or target.is_current:
+        return Receipt(profile, 0, 0, 0, 0, time.monotonic() - started, 0.0)
     store = runtime.vectors(target.collection.tenant_id, profile)
-    tokens, size, cost = 0, 0, 0.0
+    texts = _Texts(store)
+    embedder: Embedder | None = None
+    embedded, tokens, size, cost = 0, 0, 0, 0.0
     known = True
-    batch = max(embedder.profile.batch_size * 16, 256)
-    pending = sorted(texts.missing.items(), key=lambda item: len(item[1]))
-    for start in range(0, len(pending), batch):
-        part = pending[start : start + batch]
-        embedded = embedder.embed([text for _, text in part])
-        size += store.put([key for key, _ in part], embedded.vectors)
-        tokens += embedded.tokens
-        known = known and embedded.cost is not None
-        cost += embedded.cost or 0.0
+    for missing in texts.missing(versions_to_write(runtime, target)):
+        if embedder is None:  # a model is loaded only where there is something to embed
+            embedder = runtime.permitted_embedder(
+                profile, allow_remote=target.collection.allow_remote
+            )
+        done = embedder.embed([text for _, text in missing])
+        size += store.put([key for key, _ in missing], done.vectors)
+        reached("embeddings.stored")
+        embedded += len(missing)
+        tokens += done.tokens
+        known = known and done.cost is not None
+        cost += done.cost or 0.0
+        noted(len(missing))
     return Receipt(
         profile,
-        len(pending),
-        reused,
+        embedded,
+        texts.seen - embedded,
         tokens,
         size,
         time.monotonic() - started,
@@ -74,27 +81,25 @@ def embed_missing(runtime: Runtime, held: Lease) -> Receipt:
     )
 
 
-@dataclass(slots=True)
 class _Texts:
-    missing: dict[bytes, str]
-    seen: int
+    """The texts of versions that have no vector yet, a batch at a time, each once."""
 
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+        self._asked: set[bytes] = set()
 
-def _missing_texts(runtime: Runtime, target: Target, profile: str) -> _Texts:
-    store = runtime.vectors(target.collection.tenant_id, profile)
-    texts = _Texts({}, 0)
-    seen: set[bytes] = set()
-    for versions in clock.versions_between(
-        runtime.app,
-        target.collection,
-        after=target.generation.applied_rev,
-        upto=target.head,
-        visible_only=target.is_new,
-    ):
-        fresh = {version.text_hash: version.chunk for version in versions}
-        fresh = {key: chunk for key, chunk in fresh.items() if key not in seen}
-        seen.update(fresh)
-        for key in store.missing(list(fresh)):
-            texts.missing[key] = embedding_text(fresh[key])
-    texts.seen = len(seen)
-    return texts
+    @property
+    def seen(self) -> int:
+        return len(self._asked)
+
+    def missing(
+        self, batches: Iterable[Sequence[ChunkVersion]]
+    ) -> Iterator[list[tuple[bytes, str]]]:
+        """Hash and text, by length: a model pads a batch to its longest text."""
+        for versions in batches:
+            fresh = {version.text_hash: version.chunk for version in versions}
+            fresh = {key: chunk for key, chunk in fresh.items() if key not in self._asked}
+            self._asked.update(fresh)
+            found = [(key, embedding_text(fresh[key])) for key in self._store.missing(list(fresh))]
+            if found:
+                yield sorted(found, key=lambda entry: len(entry[1]))

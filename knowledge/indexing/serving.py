@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from knowledge.crash_points import reached
 from knowledge.errors import IndexInconsistent
-from knowledge.indexing.convergence import Target, plan, verify_hybrid
+from knowledge.indexing.convergence import Target, plan_hybrid, plan_metadata, verify_hybrid
+from knowledge.model.revision import IndexKind
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import clock, inbox, lease, metadata, revisions
 from knowledge.storage.postgres.lease import Lease
@@ -30,17 +32,21 @@ def serve(runtime: Runtime, held: Lease) -> Switched:
     `LeaseLost`; then nothing was switched.
     """
     started = time.monotonic()
-    hybrid = plan(runtime, held)
-    in_postgres = plan(runtime, held, backend=revisions.POSTGRES)
+    hybrid = plan_hybrid(runtime, held)
+    in_postgres = plan_metadata(runtime, held)
     if hybrid is None or in_postgres is None:
         return _nothing_published(runtime, held, started)
     _require_ready(runtime, hybrid, in_postgres)
+    reached("serving.verified")
     collection, head = hybrid.collection, hybrid.head
     with runtime.app.tenant(collection.tenant_id) as connection:
         lease.require(connection, held)
-        items = clock.count_visible(connection, collection, head)
-        built = revisions.switch(connection, collection, head, items)
+        items = clock.open_chunks(connection, collection)
+        generations = [target.generation.generation_id for target in (hybrid, in_postgres)]
+        built = revisions.switch(connection, collection, head, items, generations)
         inbox.settle_served(connection, collection.collection_id, head)
+        reached("serving.switching")
+    reached("serving.switched")
     lease.release(runtime.app, held)
     return Switched(
         revision=head,
@@ -67,12 +73,19 @@ def _require_ready(runtime: Runtime, hybrid: Target, in_postgres: Target) -> Non
                 f" the clock stands at {target.head}: materialise the index assets first"
             )
     verify_hybrid(runtime, hybrid)
-    with runtime.app.tenant(in_postgres.collection.tenant_id) as connection:
+    require_metadata(runtime, in_postgres)
+
+
+def require_metadata(runtime: Runtime, target: Target) -> None:
+    """Raise `IndexInconsistent` unless every chunk opened since the last switch has its item."""
+    with runtime.app.tenant(target.collection.tenant_id) as connection:
+        served = revisions.served_revision(connection, target.collection, IndexKind.METADATA)
         absent = metadata.missing(
             connection,
-            in_postgres.collection,
-            created=in_postgres.generation.created_rev,
-            upto=in_postgres.head,
+            target.collection,
+            created=target.generation.created_rev,
+            after=served,
+            upto=target.head,
         )
     if absent:
         raise IndexInconsistent(f"{absent} chunks have no metadata item: materialise again")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from knowledge.model.chunk import Chunk
@@ -29,10 +29,12 @@ class Delta:
     """What a tick will do. A later snapshot overrides an earlier one where they meet.
 
     ``keys`` maps source and path to the staged chunks; ``scopes`` maps a source to the paths it
-    replaces, or None for the whole source.
+    replaces, or None for the whole source. ``withdrawn`` are chunks that a later snapshot removed
+    again: what was said of who may read them holds for the versions that pins still show.
     """
 
     keys: dict[tuple[str, str], dict[uuid.UUID, StagedKey]] = field(default_factory=dict)
+    withdrawn: dict[uuid.UUID, StagedKey] = field(default_factory=dict)
     snapshots: dict[tuple[str, str], Snapshot] = field(default_factory=dict)
     scopes: dict[str, set[str] | None] = field(default_factory=dict)
     versions: dict[str, StagedVersion] = field(default_factory=dict)
@@ -49,6 +51,7 @@ class Delta:
             key = _key(row)
             place = (key.source_id, key.path)
             self.keys.setdefault(place, {})[key.chunk_id] = key
+            self.withdrawn.pop(key.chunk_id, None)
             self.snapshots[place] = snapshot
 
     def remove_source(self, source_id: str) -> None:
@@ -60,7 +63,8 @@ class Delta:
         for place in [
             p for p in self.keys if p[0] == source_id and (paths is None or p[1] in paths)
         ]:
-            del self.keys[place]
+            for key in self.keys.pop(place).values():
+                self.withdrawn[key.chunk_id] = replace(key, content_hash=None)
             del self.snapshots[place]
         earlier = self.scopes.get(source_id, set())
         if paths is None or earlier is None:
@@ -71,6 +75,7 @@ class Delta:
     def staged_keys(self) -> Iterator[StagedKey]:
         for chunks in self.keys.values():
             yield from chunks.values()
+        yield from self.withdrawn.values()
 
     def staged_scopes(self) -> Iterator[StagedScope]:
         for source_id, paths in self.scopes.items():

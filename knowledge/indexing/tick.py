@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from knowledge.crash_points import reached
 from knowledge.errors import ChecksFailed, InvalidSnapshot
+from knowledge.indexing.convergence import is_writable
 from knowledge.indexing.staging import Delta
 from knowledge.model.collection import Collection
 from knowledge.model.event import CHUNKS_PUBLISHED, SOURCE_DELETED
@@ -64,6 +66,7 @@ def tick(runtime: Runtime, held: Lease, *, check: Check) -> Tick:
     """
     started = time.monotonic()
     events = inbox.pending(runtime.app, held.collection)
+    reached("tick.taken")
     inbox.count_attempt(runtime.app, held.collection)
     delta = Delta()
     for event in events:
@@ -94,14 +97,14 @@ def _commit(
         lease.require(connection, held)
         head = clock.lock_head(connection, collection)
         changes = _write_changes(runtime, connection, collection, head + 1, delta)
-        class_name = runtime.index.class_name(collection.embedding_profile)
-        needs_rebuild = head > 0 and revisions.class_differs(connection, collection, class_name)
-        ticked = changes.are_any or needs_rebuild
-        frozen = ticked and _advance(runtime, connection, collection, head + 1, delta)
-        reached = head + 1 if ticked else head
-        inbox.commit_events(connection, [event.sequence for event in events], reached)
+        ticked = changes.are_any or _needs_new_generation(runtime, connection, collection)
+        frozen = ticked and _advance(runtime, connection, collection, head + 1, delta, changes)
+        revision = head + 1 if ticked else head
+        inbox.commit_events(connection, [event.sequence for event in events], revision)
+        reached("tick.written")
+    reached("tick.committed")
     return Tick(
-        revision=reached,
+        revision=revision,
         ticked=ticked,
         events=len(events),
         opened=changes.opened,
@@ -153,11 +156,29 @@ def _write_changes(
     return _Changes(opened, closed, unchanged, acls, len(versions))
 
 
+def _needs_new_generation(
+    runtime: Runtime, connection: Transaction, collection: Collection
+) -> bool:
+    """Whether what serves was built by another backend, or with another schema of the index."""
+    serving = revisions.serving_generation(connection, collection)
+    return serving is not None and not is_writable(runtime, serving)
+
+
 def _advance(
-    runtime: Runtime, connection: Transaction, collection: Collection, revision: int, delta: Delta
+    runtime: Runtime,
+    connection: Transaction,
+    collection: Collection,
+    revision: int,
+    delta: Delta,
+    changes: _Changes,
 ) -> bool:
     """Make ``revision`` the head; returns whether the term statistics were frozen anew."""
     snapshots = [staged.snapshot_id for staged in delta.versions.values()]
-    clock.advance(connection, collection, revision, snapshots)
-    growth = runtime.settings.indexing.statistics_growth
-    return clock.refreeze_statistics(connection, collection, revision, growth=growth)
+    growth = changes.opened - changes.closed
+    clock.advance(connection, collection, revision, snapshots, growth=growth)
+    return clock.refreeze_statistics(
+        connection,
+        collection,
+        revision,
+        growth=runtime.settings.indexing.statistics_growth,
+    )

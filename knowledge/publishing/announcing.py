@@ -12,7 +12,6 @@ from knowledge.errors import InvalidInput, InvalidSnapshot, NotFound
 from knowledge.model.collection import Collection
 from knowledge.model.event import (
     CHUNKS_PUBLISHED,
-    REBUILD_REQUESTED,
     SOURCE_ACCESS_CHANGED,
     SOURCE_DELETED,
 )
@@ -29,7 +28,6 @@ from knowledge.storage.postgres.publishing import (
 from knowledge.storage.snapshots import Snapshot, locate_manifest, read_snapshot
 
 PUBLISHER: Final = "urn:knowledge:publish"
-COLLECTIONS: Final = "urn:knowledge:collections"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,24 +202,3 @@ def delete_source(app: Database, collection: Collection, source_id: str) -> int:
         event_type=SOURCE_DELETED,
         data=data,
     )
-
-
-def request_rebuild(app: Database, collection: Collection, profile: str | None) -> int:
-    """Set the collection's profile and announce it: the next run builds a generation with it.
-
-    The old generation serves until then. Returns the event's sequence.
-    """
-    with app.tenant(collection.tenant_id) as connection:
-        catalogue.set_embedding_profile(connection, collection, profile)
-        return inbox.receive(
-            connection,
-            collection,
-            event_source=COLLECTIONS,
-            event_id=str(uuid.uuid4()),
-            event_type=REBUILD_REQUESTED,
-            payload={
-                "tenantId": collection.tenant_id,
-                "collectionId": str(collection.collection_id),
-                "embeddingProfile": profile,
-            },
-        )

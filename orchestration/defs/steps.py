@@ -1,6 +1,6 @@
 """What every step on a collection shares: the lease of its run, and what a failure means."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -45,23 +45,33 @@ class CollectionStep:
 def collection_step(context: StepContext, home: KnowledgeHome) -> Iterator[CollectionStep]:
     """Hold the lease of the partition's collection in the run's name for the length of a step.
 
-    Transient errors leave as they are, for the retry policy. Any other fails the step at once
-    with one clear line. The reason is kept with the collection either way.
+    Errors are those of `translated`; the reason is kept with the collection as well.
     """
     tenant_id, slug = split_partition_key(context.partition_key)
-    try:
+    with translated(context.partition_key, lambda reason: _note(home, tenant_id, slug, reason)):
         runtime = home.runtime
         with leased(runtime, tenant_id, slug, context.op_execution_context.run_id) as lease:
             yield CollectionStep(runtime, lease)
+
+
+@contextmanager
+def translated(
+    partition: str, note: Callable[[str], None] = lambda _reason: None
+) -> Iterator[None]:
+    """Transient errors leave as they are, for the retry policy. Any other fails the step at once
+    with one clear line. ``note`` is told the reason either way.
+    """
+    try:
+        yield
     except TRANSIENT as error:
-        _note(home, tenant_id, slug, error.message)
+        note(error.message)
         raise
     except Exception as error:
         reason = error.message if isinstance(error, KnowledgeError) else repr(error)
-        _note(home, tenant_id, slug, reason)
+        note(reason)
         raise dg.Failure(
             description=reason,
-            metadata={"error": type(error).__name__, "collection": context.partition_key},
+            metadata={"error": type(error).__name__, "collection": partition},
             allow_retries=False,
         ) from error
 

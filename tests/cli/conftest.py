@@ -15,9 +15,11 @@ from knowledge.cli.main import run
 from knowledge.home import Home
 from knowledge.indexing.convergence import converge_hybrid, converge_metadata
 from knowledge.indexing.embeddings import embed_missing
+from knowledge.indexing.rebuilding import rebuild
 from knowledge.indexing.serving import serve
 from knowledge.indexing.tick import leased, tick
 from knowledge.runtime import Runtime
+from knowledge.storage.postgres import rebuilds
 from knowledge.storage.snapshots import Snapshot
 
 
@@ -45,6 +47,7 @@ class Done:
 
 Knowledge = Callable[..., Done]
 Index = Callable[[str, str], None]
+Build = Callable[[str, str], None]
 
 
 @pytest.fixture
@@ -79,6 +82,18 @@ def index(runtime: Runtime) -> Index:
             serve(runtime, held)
 
     return materialise
+
+
+@pytest.fixture
+def build(runtime: Runtime) -> Build:
+    """Does the rebuild that was asked for, without Dagster."""
+
+    def rebuilt(tenant_id: str, slug: str) -> None:
+        wanted = rebuilds.latest(runtime.app, runtime.collection(tenant_id, slug))
+        assert wanted is not None
+        rebuild(runtime, wanted, owner=f"test-{uuid.uuid4()}")
+
+    return rebuilt
 
 
 @pytest.fixture

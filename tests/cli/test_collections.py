@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.runtime import Runtime
-from tests.cli.conftest import Index, Knowledge
+from tests.cli.conftest import Build, Index, Knowledge
 
 Options = tuple[str, ...]
 
@@ -57,43 +56,56 @@ def test_an_unknown_profile_lists_the_known_ones(
     assert failure == "unknown embedding profile 'bge@1': use one of minilm@1"
 
 
-def test_setting_a_profile_announces_a_rebuild_once(
-    knowledge: Knowledge, docs: Options, tenant: str, runtime: Runtime
+def test_a_profile_set_before_the_first_publish_needs_no_rebuild(
+    knowledge: Knowledge, docs: Options, tenant: str
 ) -> None:
     place = ("--tenant", tenant, "--collection", "docs")
     done = knowledge("collections", "set", *place, "--profile", "minilm@1", "--json").json
-    assert done["embeddingProfile"] == "minilm@1"
-    with runtime.app.tenant(tenant) as connection:
-        (row,) = connection.execute("select * from inbox").fetchall()
-    assert (row["sequence"], row["event_type"]) == (done["sequence"], "RebuildRequested")
-    assert row["event_source"] == "urn:knowledge:collections"
-    assert row["payload"]["embeddingProfile"] == "minilm@1"
-
+    assert (done["embeddingProfile"], done["rebuild"]) == ("minilm@1", None)
     again = knowledge("collections", "set", *place, "--profile", "minilm@1")
     assert again.out.endswith("Nothing to rebuild.\n")
 
 
-def test_a_rebuild_serves_with_the_new_profile(
+def test_setting_a_profile_asks_for_a_rebuild_once(
     knowledge: Knowledge, docs: Options, folder: Path, tenant: str, index: Index
 ) -> None:
     knowledge("publish", folder, *docs)
     index(tenant, "docs")
     place = ("--tenant", tenant, "--collection", "docs")
-    knowledge("collections", "set", *place, "--profile", "minilm@1")
+    done = knowledge("collections", "set", *place, "--profile", "minilm@1", "--json").json
+    asked = done["rebuild"]
+    assert (asked["state"], asked["reason"]) == ("requested", "profile")
+    assert asked["embeddingProfileVersion"] == "minilm@1"
+    again = knowledge("rebuild", *place, "--json").json
+    assert again["rebuildId"] == asked["rebuildId"]
+    refused = knowledge("rebuild", *place, "--profile", "none").failure
+    assert refused == (
+        f"rebuild {asked['rebuildId']} to minilm@1 of collection docs is at work:"
+        " wait for it, or cancel it"
+    )
+
+
+def test_a_rebuild_serves_with_the_new_profile(
+    knowledge: Knowledge, docs: Options, folder: Path, tenant: str, index: Index, build: Build
+) -> None:
+    knowledge("publish", folder, *docs)
     index(tenant, "docs")
+    place = ("--tenant", tenant, "--collection", "docs")
+    knowledge("collections", "set", *place, "--profile", "minilm@1")
+    build(tenant, "docs")
     (found,) = knowledge("collections", "list", "--tenant", tenant, "--json").json["collections"]
     vector = [entry for entry in found["indexes"] if entry["kind"] == "vector"]
     assert [entry["embeddingProfileVersion"] for entry in vector] == ["minilm@1"]
 
 
 def test_a_collection_that_gives_up_its_profile_stops_serving_the_old_vectors(
-    knowledge: Knowledge, folder: Path, tenant: str, index: Index
+    knowledge: Knowledge, folder: Path, tenant: str, index: Index, build: Build
 ) -> None:
     place = ("--tenant", tenant, "--collection", "docs")
     knowledge("publish", folder, *place, "--project", "p1", "--profile", "minilm@1")
     index(tenant, "docs")
     knowledge("collections", "set", *place, "--profile", "none")
-    index(tenant, "docs")
+    build(tenant, "docs")
     (found,) = knowledge("collections", "list", "--tenant", tenant, "--json").json["collections"]
     assert [(i["kind"], i["revision"]) for i in found["indexes"]] == [
         ("full_text", 2),
@@ -146,7 +158,7 @@ def test_a_remote_profile_needs_the_permission(
     assert "--allow-remote" in failure
     done = knowledge("collections", "set", *place, "--allow-remote", "--json")
     assert done.json["allowRemote"] is True
-    assert done.json["sequence"] is None
+    assert done.json["rebuild"] is None
 
 
 def test_set_without_anything_to_set_is_a_usage_error(

@@ -202,3 +202,15 @@ def test_a_wrong_option_is_a_usage_error(ask: Any, extra: Options, message: str)
 def test_a_filter_narrows(ask: Any, extra: Options, paths: list[str]) -> None:
     found = ask("scope", *extra, "--json").json["candidates"]
     assert [candidate["citation"]["path"] for candidate in found] == paths
+
+
+def test_explain_chunk_says_what_became_of_a_chunk(ask: Any) -> None:
+    (candidate,) = ask("heartbeat", "--json").json["candidates"]
+    chunk = candidate["citation"]["chunkId"]
+    found = ask("heartbeat", "--explain-chunk", chunk, "--json").json["explainedChunk"]
+    assert (found["outcome"], found["rank"]) == ("returned", 1)
+    shown = ask("zebra", "--explain-chunk", chunk).out
+    assert f"chunk {chunk}: not_a_candidate" in shown
+    assert "it holds none of the query's words" in shown
+    unknown = "00000000-0000-0000-0000-000000000000"
+    assert "not_found, there is no chunk" in ask("zebra", "--explain-chunk", unknown).out

@@ -1,11 +1,9 @@
 """Publishing notices: which collections need a run, told from the tables alone."""
 
-import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
-from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
+from dagster import DagsterInstance, RunsFilter
 
 from knowledge.errors import Unavailable
 from knowledge.settings import load_settings
@@ -14,18 +12,10 @@ from knowledge.storage.postgres.database import Database
 from knowledge.storage.postgres.inbox import PendingWork, count_attempt, given_up, pending_work
 from orchestration.defs.jobs import publish
 from orchestration.defs.partitions import collections
-from orchestration.defs.resources import PROCESS_TAG, KnowledgeHome, is_process_gone
+from orchestration.defs.resources import KnowledgeHome
+from orchestration.defs.runs import is_active, unfinished_runs
 
-PARTITION_TAG = "dagster/partition"
 RUN_KEY_TAG = "dagster/run_key"
-UNFINISHED = (
-    DagsterRunStatus.NOT_STARTED,
-    DagsterRunStatus.QUEUED,
-    DagsterRunStatus.STARTING,
-    DagsterRunStatus.STARTED,
-    DagsterRunStatus.CANCELING,
-)
-UNTAGGED_PATIENCE_S = 300.0
 
 
 @dg.sensor(
@@ -61,9 +51,9 @@ def _requests(
 ) -> Iterator[dg.RunRequest]:
     if not work:
         return
-    unfinished = _unfinished_runs(instance)
+    unfinished = unfinished_runs(instance)
     for item in work:
-        if _is_active(instance, unfinished[item.partition]):
+        if is_active(instance, unfinished[item.partition]):
             continue
         run_key = f"{item.partition}:{item.last_sequence}:{item.attempt}"
         if _was_run(instance, run_key):
@@ -79,36 +69,6 @@ def _requests(
                 "knowledge/attempt": str(item.attempt + 1),
             },
         )
-
-
-def _unfinished_runs(instance: DagsterInstance) -> dict[str, list[RunRecord]]:
-    """By partition, whoever started them."""
-    found: dict[str, list[RunRecord]] = defaultdict(list)
-    for record in instance.get_run_records(RunsFilter(statuses=list(UNFINISHED))):
-        if partition := record.dagster_run.tags.get(PARTITION_TAG):
-            found[partition].append(record)
-    return found
-
-
-def _is_active(instance: DagsterInstance, records: Sequence[RunRecord]) -> bool:
-    """Whether a run is at work; those whose process was killed are reported failed."""
-    active = False
-    for record in records:
-        if _is_abandoned(record):
-            instance.report_run_failed(
-                record.dagster_run, "The process of this run ended without a word."
-            )
-        else:
-            active = True
-    return active
-
-
-def _is_abandoned(record: RunRecord) -> bool:
-    if record.dagster_run.status is not DagsterRunStatus.STARTED:
-        return False  # run monitoring times these out
-    if tag := record.dagster_run.tags.get(PROCESS_TAG):
-        return is_process_gone(tag)
-    return time.time() - (record.start_time or 0) > UNTAGGED_PATIENCE_S
 
 
 def _was_run(instance: DagsterInstance, run_key: str) -> bool:
