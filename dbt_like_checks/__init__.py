@@ -31,10 +31,14 @@ test                    level    a failing row is
 ``max_age`` is ``{count: 12, period: hour}`` (minute, hour or day). Every test also takes ``name``
 (default: test, model and column joined by ``_``), ``description``, ``severity`` and thresholds.
 
+``engine: parquet`` (the default) or ``engine: postgres`` at the top of a file says whose relations
+it selects from, and so where it runs.
+
 A singular check is a ``.sql`` file named after the check, one SELECT of failing rows. Comment lines
 at its very top are its configuration, in YAML::
 
     -- description: No text is repeated more than 50 times.
+    -- engine: parquet
     -- severity: warn
     -- model: chunks
     -- id_columns: [chunk_id]
@@ -47,22 +51,28 @@ correctly is an `InvalidChecks` error with file and line, never ignored.
 
 Running them::
 
-    with open_parquet({"chunks": ["part-0.parquet"]}) as connection:
-        outcomes = run_checks(builtin_checks("snapshot_chunks"), connection)
+    with open_parquet({"chunks": ["part-0.parquet"]}) as relations:
+        outcomes = run_checks(builtin_checks("snapshot_chunks"), relations)
     blocking = [outcome for outcome in outcomes if outcome.is_blocking]
+
+Another engine is whatever fulfils `Relations`.
 """
 
-from dbt_like_checks.check import Check, Severity, Threshold, Thresholds
-from dbt_like_checks.errors import InvalidChecks, UnreadableRelation
+from dbt_like_checks.check import Check, Engine, Severity, Threshold, Thresholds
+from dbt_like_checks.errors import InvalidChecks, QueryFailed, UnreadableRelation
 from dbt_like_checks.loading import builtin_checks, load_checks
 from dbt_like_checks.outcome import CheckOutcome, Status
-from dbt_like_checks.relations import open_parquet
-from dbt_like_checks.running import run_check, run_checks
+from dbt_like_checks.relations import ParquetRelations, open_parquet
+from dbt_like_checks.running import Relations, run_check, run_checks
 
 __all__ = [
     "Check",
     "CheckOutcome",
+    "Engine",
     "InvalidChecks",
+    "ParquetRelations",
+    "QueryFailed",
+    "Relations",
     "Severity",
     "Status",
     "Threshold",

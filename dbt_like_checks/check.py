@@ -29,6 +29,13 @@ class Severity(StrEnum):
     WARN = "warn"
 
 
+class Engine(StrEnum):
+    """Where a check runs: DuckDB over Parquet files and tables, or PostgreSQL."""
+
+    PARQUET = "parquet"
+    POSTGRES = "postgres"
+
+
 @dataclass(frozen=True, slots=True)
 class Threshold:
     """A condition on the number of failing rows, e.g. ``>=10``."""
@@ -87,3 +94,4 @@ class Check:
     description: str
     file: str
     line: int
+    engine: Engine = Engine.PARQUET

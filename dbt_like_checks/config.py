@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dbt_like_checks.check import Severity, Threshold, Thresholds
+from dbt_like_checks.check import Engine, Severity, Threshold, Thresholds
 from dbt_like_checks.nodes import Node
 
 CONFIG_KEYS: Final = ("description", "severity", "error_if", "warn_if")
@@ -35,6 +35,17 @@ def read_config(entries: Mapping[str, Node]) -> Config:
         Thresholds(**thresholds),
         description.string("description").strip() if description else "",
     )
+
+
+def read_engine(entries: Mapping[str, Node]) -> Engine:
+    """Read ``engine``, which stands once in a file; without it a check runs on Parquet."""
+    node = entries.get("engine")
+    if node is None:
+        return Engine.PARQUET
+    text = node.string("engine")
+    if text not in set(Engine):
+        raise node.error(f"unknown engine {text!r}; valid: {', '.join(Engine)}")
+    return Engine(text)
 
 
 def _severity(node: Node | None) -> Severity:

@@ -14,3 +14,7 @@ class InvalidChecks(Exception):
 
 class UnreadableRelation(Exception):
     """The files of a relation cannot be read."""
+
+
+class QueryFailed(Exception):
+    """A SELECT cannot run. The message is one line that quotes no data."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 import yaml
 
 from dbt_like_checks.check import Check
 from dbt_like_checks.compiling import BUILDERS, Statement, Target
-from dbt_like_checks.config import CONFIG_KEYS, read_config
+from dbt_like_checks.config import CONFIG_KEYS, read_config, read_engine
 from dbt_like_checks.errors import InvalidChecks
 from dbt_like_checks.kinds import KINDS, Level
 from dbt_like_checks.nodes import Node, compose
@@ -27,12 +28,15 @@ def parse_models(text: str, file: str) -> tuple[Check, ...]:
     root = compose(text, file)
     if root is None:
         raise InvalidChecks("the file is empty; it must list models", file=file, line=1)
-    entries = root.mapping("the file", required=("models",), optional=("version",))
+    entries = root.mapping("the file", required=("models",), optional=("version", "engine"))
     if "version" in entries and entries["version"].count("version") != DBT_SCHEMA_VERSION:
         raise entries["version"].error(f"unknown version; valid: {DBT_SCHEMA_VERSION}")
     models = entries["models"].sequence("models")
     _refuse_repeated_names(models, "model")
-    return tuple(check for model in models for check in _model_checks(model))
+    engine = read_engine(entries)
+    return tuple(
+        replace(check, engine=engine) for model in models for check in _model_checks(model)
+    )
 
 
 def _model_checks(node: Node) -> Iterator[Check]:

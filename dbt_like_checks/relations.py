@@ -1,50 +1,87 @@
-"""The relations that checks select from, on an in-memory DuckDB."""
+"""The relations that checks on Parquet select from, on an in-memory DuckDB."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 
-from dbt_like_checks.errors import UnreadableRelation
+from dbt_like_checks.check import Parameter
+from dbt_like_checks.errors import QueryFailed, UnreadableRelation
 
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     # A missing extension must be an error, not a download.
     "autoinstall_known_extensions": False,
 }
 
+# These say what is wrong with the SQL. The others quote the value that could not be processed.
+_MESSAGE_IS_SAFE: Final = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.ParserException,
+    duckdb.PermissionException,
+    duckdb.SyntaxException,
+)
+
+
+class ParquetRelations:
+    """`Relations` on DuckDB."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+
+    def rows(self, sql: str, parameters: Sequence[Parameter]) -> list[tuple[Any, ...]]:
+        """As `Relations.rows`."""
+        try:
+            statements = self.connection.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise QueryFailed("a check must be one SELECT")
+            return self.connection.execute(statements[0], list(parameters)).fetchall()
+        except duckdb.Error as error:
+            raise QueryFailed(_reason(error)) from error
+
 
 @contextmanager
 def open_parquet(
-    files: Mapping[str, Sequence[Path | str]], *, tables: Mapping[str, pa.Table] | None = None
-) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a connection where each name is a relation over its Parquet files or its table.
+    files: Mapping[str, Sequence[Path | str]],
+    *,
+    tables: Mapping[str, pa.Table] | None = None,
+    views: Mapping[str, str] | None = None,
+    file_names: Collection[str] = (),
+) -> Iterator[ParquetRelations]:
+    """Open relations: each name over its Parquet files, its table, or its SELECT of the others.
 
-    The files of one relation have the same columns. The connection's time zone is UTC; it reads
-    these files and no others, and nothing can be installed or configured through it.
+    The files of one relation have the same columns; those in ``file_names`` have ``file_name``,
+    the file's name without its folder, as a further one. The time zone is UTC; these files can
+    be read and no others, and nothing can be installed or configured.
 
     Raises `UnreadableRelation` for a relation without files, a file that is missing or is not
-    Parquet, and a name given as files and as a table.
+    Parquet, and a name given twice.
     """
-    tables = tables or {}
-    if both := sorted(files.keys() & tables.keys()):
-        raise UnreadableRelation(f"relation {both[0]!r} is given as files and as a table")
+    tables, views = tables or {}, views or {}
+    for given, others in ((files, tables), (files, views), (tables, views)):
+        if both := sorted(given.keys() & others.keys()):
+            raise UnreadableRelation(f"relation {both[0]!r} is given twice")
     with duckdb.connect(":memory:", config=_SETTINGS) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for name, table in tables.items():
             connection.register(name, table)
         for name, paths in files.items():
-            _create_view(connection, name, [str(path) for path in paths])
+            _create_view(connection, name, [str(path) for path in paths], name in file_names)
+        for name, select in views.items():
+            connection.sql(select).create_view(name)
         _confine(connection, [str(path) for paths in files.values() for path in paths])
-        yield connection
+        yield ParquetRelations(connection)
 
 
-def _create_view(connection: duckdb.DuckDBPyConnection, name: str, paths: list[str]) -> None:
+def _create_view(
+    connection: duckdb.DuckDBPyConnection, name: str, paths: list[str], with_file_name: bool
+) -> None:
     if not paths:
         raise UnreadableRelation(
             f"relation {name!r} has no files; give an empty table with its columns instead"
@@ -52,7 +89,13 @@ def _create_view(connection: duckdb.DuckDBPyConnection, name: str, paths: list[s
     patterns = [_literal(path) for path in paths]
     try:
         # Partition values in folder names are not columns of the data.
-        relation = connection.read_parquet(patterns, hive_partitioning=False)
+        relation = connection.read_parquet(
+            patterns, hive_partitioning=False, filename=with_file_name
+        )
+        if with_file_name:
+            relation = relation.project(
+                "* EXCLUDE (filename), parse_filename(filename) AS file_name"
+            )
         relation.create_view(name)
     except duckdb.Error as error:
         first_line = str(error).splitlines()[0]
@@ -70,3 +113,9 @@ def _confine(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> None:
     connection.execute("SET allowed_paths = $1", [allowed])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
+
+
+def _reason(error: duckdb.Error) -> str:
+    if not isinstance(error, _MESSAGE_IS_SAFE):
+        return f"{type(error).__name__} (the message may quote data and is not shown)"
+    return str(error).splitlines()[0]

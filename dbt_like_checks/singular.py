@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from dbt_like_checks.check import Check
-from dbt_like_checks.config import CONFIG_KEYS, read_config
+from dbt_like_checks.config import CONFIG_KEYS, read_config, read_engine
 from dbt_like_checks.errors import InvalidChecks
 from dbt_like_checks.nodes import Node, compose
 from dbt_like_checks.parsing import NAME
 
-_KEYS: Final = (*CONFIG_KEYS, "model", "column", "id_columns")
+_KEYS: Final = (*CONFIG_KEYS, "engine", "model", "column", "id_columns")
 
 
 def parse_singular(text: str, name: str, file: str) -> Check:
@@ -46,6 +46,7 @@ def parse_singular(text: str, name: str, file: str) -> Check:
         description=config.description,
         file=file,
         line=1,
+        engine=read_engine(entries),
     )
 
 

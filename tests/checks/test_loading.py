@@ -50,5 +50,8 @@ def test_a_file_that_is_missing_or_not_text_or_no_check_file_is_an_error(tmp_pat
 
 
 def test_an_unknown_builtin_lists_the_valid_names() -> None:
-    with pytest.raises(LookupError, match="no built-in checks 'x'; valid: snapshot_chunks"):
+    with pytest.raises(
+        LookupError,
+        match="no built-in checks 'x'; valid: collection, embeddings, hybrid_index, snapshot_chunks",
+    ):
         builtin_checks("x")

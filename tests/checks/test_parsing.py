@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from dbt_like_checks import InvalidChecks, Severity, Threshold, Thresholds
+from dbt_like_checks import Engine, InvalidChecks, Severity, Threshold, Thresholds
 from dbt_like_checks.parsing import parse_models
 from dbt_like_checks.singular import parse_singular
 
@@ -56,6 +56,15 @@ def test_ids_are_promised_only_by_checks_whose_rows_have_them() -> None:
     assert [check.id_columns for check in checks] == [(), ("chunk_id",), ("chunk_id",), ()]
 
 
+def test_a_file_says_once_where_its_checks_run_and_means_parquet_when_it_does_not() -> None:
+    on_postgres = parse_models(f"engine: postgres\n{MODELS}", "models.yml")
+    assert {check.engine for check in on_postgres} == {Engine.POSTGRES}
+    assert {check.engine for check in parse_models(MODELS, "models.yml")} == {Engine.PARQUET}
+    sql = "-- engine: postgres\nSELECT 1"
+    assert parse_singular(sql, "one", "one.sql").engine is Engine.POSTGRES
+    assert parse_singular("SELECT 1", "one", "one.sql").engine is Engine.PARQUET
+
+
 # what is replaced in MODELS, by what, the line named, the message
 MISTAKES = [
     ("description: One", "descripton: One", 4, "unknown key 'descripton' of a model; valid: colu"),
@@ -65,8 +74,15 @@ MISTAKES = [
         9,
         "unknown key 'nam' of a column; valid: description, name, t",
     ),
-    ("version: 2", "versions: 2", 1, "unknown key 'versions' of the file; valid: models, version"),
+    (
+        "version: 2",
+        "versions: 2",
+        1,
+        "unknown key 'versions' of the file; valid: engine, models, v",
+    ),
     ("version: 2", "version: 3", 1, "unknown version; valid: 2"),
+    ("version: 2", "engine: mysql", 1, "unknown engine 'mysql'; valid: parquet, postgres"),
+    ("version: 2", "engine: 2", 1, "engine must be a string that is not empty; found int '2'"),
     ("version: 2", "models: []", 2, "key 'models' of the file is given twice"),
     (
         "- not_null",
@@ -155,6 +171,7 @@ def test_a_singular_check_needs_no_configuration() -> None:
         ("-- Rows of nothing.\nSELECT 1", "a b.sql:1: the comment at the top .* must be a mapping"),
         ("-- severity: warn\n;\n", "a b.sql:2: the file holds no SELECT"),
         ("", "a b.sql:1: the file holds no SELECT"),
+        ("-- severity: warn\n-- engine: pg\nSELECT 1", "a b.sql:2: unknown engine 'pg'; valid: pa"),
     ],
 )
 def test_a_mistake_in_a_singular_check_is_named_with_file_and_line(text: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pyarrow as pa
@@ -19,6 +20,9 @@ from dbt_like_checks import (
     run_checks,
 )
 from dbt_like_checks.singular import parse_singular
+from tests.checks.conftest import OpenTables
+
+RunChecks = Callable[..., list[CheckOutcome]]
 
 ROWS = pa.table(
     {
@@ -33,9 +37,13 @@ def _check(sql: str, header: str = "", name: str = "check") -> Check:
     return parse_singular(f"{header}{sql}", name, f"{name}.sql")
 
 
-def _run(*checks: Check) -> list[CheckOutcome]:
-    with open_parquet({}, tables={"t": ROWS}) as connection:
-        return run_checks(checks, connection)
+@pytest.fixture
+def run(open_tables: OpenTables) -> RunChecks:
+    def run(*checks: Check) -> list[CheckOutcome]:
+        with open_tables({"t": ROWS}) as relations:
+            return run_checks(checks, relations)
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -51,77 +59,88 @@ def _run(*checks: Check) -> list[CheckOutcome]:
         ("-- severity: warn\n-- warn_if: '<=3'\n", Status.WARN),
     ],
 )
-def test_the_number_of_failing_rows_meets_the_thresholds(header: str, status: Status) -> None:
-    (outcome,) = _run(_check(FIRST_THREE, header))
+def test_the_number_of_failing_rows_meets_the_thresholds(
+    run: RunChecks, header: str, status: Status
+) -> None:
+    (outcome,) = run(_check(FIRST_THREE, header))
     assert (outcome.status, outcome.failures) == (status, 3)
     assert outcome.is_blocking == (status is Status.FAIL)
     assert outcome.seconds > 0
 
 
-def test_a_sample_shows_ten_ids_in_order_and_no_other_column() -> None:
+def test_a_sample_shows_ten_ids_in_order_and_no_other_column(run: RunChecks) -> None:
     header = "-- id_columns: [id]\n"
-    (outcome,) = _run(_check("SELECT * FROM t ORDER BY id DESC", header))
+    (outcome,) = run(_check("SELECT * FROM t ORDER BY id DESC", header))
     assert outcome.failures == 12
     assert outcome.sample == tuple({"id": f"r{number:02}"} for number in range(10))
 
 
-def test_without_id_columns_a_sample_is_empty() -> None:
-    assert _run(_check(FIRST_THREE))[0].sample == ()
+def test_without_id_columns_a_sample_is_empty(run: RunChecks) -> None:
+    assert run(_check(FIRST_THREE))[0].sample == ()
 
 
-def test_an_id_in_a_sample_is_cut_at_200_characters() -> None:
-    (outcome,) = _run(_check("SELECT repeat('x', 5000) AS id", "-- id_columns: [id]\n"))
+def test_an_id_in_a_sample_is_cut_at_200_characters(run: RunChecks) -> None:
+    (outcome,) = run(_check("SELECT repeat('x', 5000) AS id", "-- id_columns: [id]\n"))
     assert outcome.sample == ({"id": "x" * 200},)
 
 
-@pytest.mark.parametrize(
-    ("sql", "reason"),
-    [
-        ("SELECT * FROM missing", "Catalog Error"),
-        ("SELECT missing FROM t", "Binder Error"),
-        ("SELEC 1", "Parser Error"),
-        ("SELECT 1; SELECT 2", "Parser Error"),
-        ("SELECT 1) AS failing; DROP TABLE t; SELECT id FROM (SELECT 1 AS id", "one SELECT"),
-        ("DELETE FROM t", "Parser Error"),
-        ("SELECT * FROM read_text('/etc/hostname')", "Permission Error"),
-    ],
-)
+# what is refused, and what each engine says of it
+REFUSED: list[tuple[str, dict[str, str]]] = [
+    ("SELECT * FROM missing", {"duckdb": "Catalog Error", "postgres": "UndefinedTable"}),
+    ("SELECT missing FROM t", {"duckdb": "Binder Error", "postgres": "UndefinedColumn"}),
+    ("SELEC 1", {"duckdb": "Parser Error", "postgres": "SyntaxError"}),
+    ("SELECT 1; SELECT 2", {"duckdb": "Parser Error", "postgres": "SyntaxError"}),
+    ("SELECT 1; DELETE FROM t", {"duckdb": "Parser Error", "postgres": "SyntaxError"}),
+    (
+        "SELECT 1) AS failing; DROP TABLE t; SELECT id FROM (SELECT 1 AS id",
+        {"duckdb": "one SELECT", "postgres": "cannot insert multiple commands"},
+    ),
+    ("DELETE FROM t", {"duckdb": "Parser Error", "postgres": "SyntaxError"}),
+    (
+        "WITH gone AS (DELETE FROM t RETURNING id) SELECT id FROM gone",
+        {"duckdb": "Error", "postgres": "UndefinedTable"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "reasons"), REFUSED)
 def test_sql_that_fails_is_an_error_that_blocks_whatever_its_severity(
-    sql: str, reason: str
+    run: RunChecks, engine: str, sql: str, reasons: dict[str, str]
 ) -> None:
     broken = _check(sql, "-- severity: warn\n", "broken")
-    outcome, after = _run(broken, _check(FIRST_THREE))
+    outcome, after = run(broken, _check(FIRST_THREE))
     assert (outcome.status, outcome.is_blocking, outcome.sample) == (Status.ERROR, True, ())
-    assert outcome.reason is not None and reason in outcome.reason
+    assert outcome.reason is not None and reasons[engine] in outcome.reason
     assert after.failures == 3
 
 
-def test_the_reason_of_an_error_quotes_no_data() -> None:
-    (outcome,) = _run(_check("SELECT * FROM t WHERE CAST(secret AS INTEGER) = 1"))
+def test_the_reason_of_an_error_quotes_no_data(run: RunChecks, engine: str) -> None:
+    (outcome,) = run(_check("SELECT * FROM t WHERE CAST(secret AS INTEGER) = 1"))
     assert outcome.status is Status.ERROR
-    assert outcome.reason is not None and "ConversionException" in outcome.reason
+    names = {"duckdb": "ConversionException", "postgres": "InvalidTextRepresentation"}
+    assert outcome.reason is not None and names[engine] in outcome.reason
     assert "secret" not in outcome.reason
 
 
-def test_an_id_column_that_the_select_does_not_return_is_an_error() -> None:
-    (outcome,) = _run(_check("SELECT id FROM t", "-- id_columns: [chunk_id]\n"))
+def test_an_id_column_that_the_select_does_not_return_is_an_error(run: RunChecks) -> None:
+    (outcome,) = run(_check("SELECT id FROM t", "-- id_columns: [chunk_id]\n"))
     assert outcome.status is Status.ERROR
 
 
-def test_checks_built_in_a_loop_each_run_their_own_sql() -> None:
+def test_checks_built_in_a_loop_each_run_their_own_sql(open_tables: OpenTables) -> None:
     checks = [
         _check(f"SELECT * FROM t LIMIT {count}", name=f"first_{count}") for count in (1, 2, 3)
     ]
     runs = [partial(run_check, check) for check in checks]
-    with open_parquet({}, tables={"t": ROWS}) as connection:
-        later = [run(connection) for run in runs]
-        at_once = run_checks(iter(checks), connection)
+    with open_tables({"t": ROWS}) as relations:
+        later = [run(relations) for run in runs]
+        at_once = run_checks(iter(checks), relations)
     for outcomes in (later, at_once):
         assert [outcome.failures for outcome in outcomes] == [1, 2, 3]
         assert [outcome.check for outcome in outcomes] == checks
 
 
-def test_parameters_are_bound_in_their_order() -> None:
+def test_parameters_are_bound_in_their_order(run: RunChecks) -> None:
     check = Check(
         name="bound",
         model="t",
@@ -135,5 +154,11 @@ def test_parameters_are_bound_in_their_order() -> None:
         file="bound.py",
         line=1,
     )
-    (outcome,) = _run(check)
+    (outcome,) = run(check)
     assert outcome.sample == ({"id": "r01"}, {"id": "r05"})
+
+
+def test_duckdb_reads_no_file_that_is_not_a_relation() -> None:
+    with open_parquet({}, tables={"t": ROWS}) as relations:
+        outcome = run_check(_check("SELECT * FROM read_text('/etc/hostname')"), relations)
+    assert outcome.reason is not None and "Permission Error" in outcome.reason

@@ -9,11 +9,15 @@ import dagster as dg
 import pytest
 
 from knowledge.home import Home
+from knowledge.model.chunk import Chunk
 from knowledge.model.collection import Collection
+from knowledge.publishing.announcing import Announcement, announce
 from knowledge.publishing.publish import PublishRequest, publish
 from knowledge.runtime import Runtime
 from knowledge.stack.dagster_instance import DATABASE_VARIABLE, write_instance_config
 from knowledge.storage.postgres import catalogue
+from knowledge.storage.snapshot_writer import SnapshotWriter
+from knowledge.storage.snapshots import SnapshotSource
 from orchestration.definitions import defs
 from orchestration.defs.partitions import collections
 
@@ -77,6 +81,29 @@ def run(instance: dg.DagsterInstance) -> Run:
         )
 
     return execute
+
+
+def announce_chunks(
+    runtime: Runtime,
+    collection: Collection,
+    texts: Sequence[str],
+    *,
+    paths: Sequence[str] | None = None,
+) -> int:
+    """Announce a snapshot that the publisher itself would not write; returns its sequence."""
+    with SnapshotWriter(
+        runtime.home.snapshots_dir,
+        tenant_id=collection.tenant_id,
+        project_id="p1",
+        collection=collection.slug,
+        mode="full",
+    ) as writer:
+        for number, text in enumerate(texts):
+            path = paths[number] if paths else f"{number}.md"
+            writer.add("s", "v1", Chunk(path, "0", "Title", text))
+        source = SnapshotSource(source_id="s", source_version="v1", chunk_count=0)
+        snapshot = writer.finish([source], {})
+    return announce(runtime.app, collection, Announcement(snapshot))
 
 
 def metadata_of(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, object]:

@@ -22,16 +22,13 @@ GRAPH: dict[str, dict[str, Any]] = {
         "deps": ["chunk_snapshot"],
         "group": "knowledge",
         "kinds": ["onnx", "parquet"],
-        "checks": {},
+        "checks": {"all_embeddings_valid": False, "embeddings_valid": True},
     },
     "hybrid_index": {
         "deps": ["embeddings"],
         "group": "knowledge",
-        "kinds": ["weaviate"],
-        "checks": {
-            "item_count_equals_postgresql": True,
-            "no_item_is_unknown_to_postgresql": True,
-        },
+        "kinds": ["hybrid"],
+        "checks": {"hybrid_index_valid": True, "whole_index_valid": False},
     },
     "metadata_index": {
         "deps": ["chunk_snapshot"],
@@ -41,6 +38,12 @@ GRAPH: dict[str, dict[str, Any]] = {
     },
     "serving": {
         "deps": ["hybrid_index", "metadata_index"],
+        "group": "knowledge",
+        "kinds": ["postgres"],
+        "checks": {"collection_plausible": False, "collection_valid": False},
+    },
+    "collected_revisions": {
+        "deps": ["serving"],
         "group": "knowledge",
         "kinds": ["postgres"],
         "checks": {},

@@ -9,14 +9,18 @@ import dagster as dg
 import pytest
 
 from knowledge.indexing.consistency import compare_hybrid
-from knowledge.model.chunk import Chunk
 from knowledge.model.collection import Collection
-from knowledge.publishing.announcing import Announcement, announce
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import inbox
-from knowledge.storage.snapshot_writer import SnapshotWriter
-from knowledge.storage.snapshots import SnapshotSource, read_snapshot
-from tests.orchestration.conftest import Publish, PublishTexts, Run, failure_of, metadata_of
+from knowledge.storage.snapshots import read_snapshot
+from tests.orchestration.conftest import (
+    Publish,
+    PublishTexts,
+    Run,
+    announce_chunks,
+    failure_of,
+    metadata_of,
+)
 
 KINDS = {None: "full_text, metadata", "minilm@1": "full_text, metadata, vector"}
 
@@ -199,7 +203,7 @@ def test_a_failing_blocking_check_stops_before_the_clock_and_names_the_rows(
     runtime: Runtime, create_collection: Publish, run: Run
 ) -> None:
     collection = create_collection("docs")
-    sequence = _announce_chunks(runtime, collection, ["a good text", ""])
+    sequence = announce_chunks(runtime, collection, ["a good text", ""])
 
     result = run(collection.partition)
 
@@ -223,7 +227,7 @@ def test_a_warning_is_reported_and_does_not_stop_the_run(
     runtime: Runtime, create_collection: Publish, run: Run
 ) -> None:
     collection = create_collection("docs")
-    _announce_chunks(runtime, collection, ["a good text", "ab"])
+    announce_chunks(runtime, collection, ["a good text", "ab"])
 
     result = run(collection.partition)
 
@@ -240,11 +244,16 @@ def test_an_item_unknown_to_postgresql_fails_its_check_and_nothing_is_switched(
     collection = create_collection("docs")
     publish_texts(collection)
     run(collection.partition, [dg.AssetKey("chunk_snapshot"), dg.AssetKey("hybrid_index")])
-    _forget_a_chunk(runtime, collection)
+    gone = _forget_a_chunk(runtime, collection)
 
-    result = run(collection.partition, [dg.AssetKey("metadata_index"), dg.AssetKey("serving")])
+    assets = [dg.AssetKey(name) for name in ("hybrid_index", "metadata_index", "serving")]
+    result = run(collection.partition, assets)
 
-    assert "the index holds 5 items, PostgreSQL says 4" in failure_of(result)
+    assert not result.success
+    shown = {check.check_name: check for check in result.get_asset_check_evaluations()}
+    assert not shown["hybrid_index_valid"].passed
+    failing: Any = shown["hybrid_index_valid"].metadata["failing_ids"].value
+    assert str(gone) in {row.get("object_id") for row in failing}
     assert ("full_text", 1, "Building") in _revisions(runtime, collection)
 
 
@@ -256,26 +265,10 @@ def test_the_index_checks_see_an_orphan(
     run(collection.partition)
     gone = _forget_a_chunk(runtime, collection)
 
-    found = compare_hybrid(runtime, runtime.collection(collection.tenant_id, collection.slug))
+    found = compare_hybrid(runtime, collection, whole=True)
 
     assert found is not None
     assert (found.expected, found.found, found.orphans) == (4, 5, (gone,))
-
-
-def _announce_chunks(runtime: Runtime, collection: Collection, texts: list[str]) -> int:
-    """Announce a snapshot that the publisher itself would not write."""
-    with SnapshotWriter(
-        runtime.home.snapshots_dir,
-        tenant_id=collection.tenant_id,
-        project_id="p1",
-        collection=collection.slug,
-        mode="full",
-    ) as writer:
-        for number, text in enumerate(texts):
-            writer.add("s", "v1", Chunk(f"{number}.md", "0", "Title", text))
-        source = SnapshotSource(source_id="s", source_version="v1", chunk_count=0)
-        snapshot = writer.finish([source], {})
-    return announce(runtime.app, collection, Announcement(snapshot))
 
 
 def _forget_a_chunk(runtime: Runtime, collection: Collection) -> uuid.UUID:

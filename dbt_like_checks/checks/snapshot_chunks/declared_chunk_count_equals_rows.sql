@@ -1,4 +1,5 @@
 -- description: The manifest declares for each source exactly the chunks that are there.
+-- engine: parquet
 -- model: manifest_sources
 -- id_columns: [source_id]
 SELECT declared.source_id

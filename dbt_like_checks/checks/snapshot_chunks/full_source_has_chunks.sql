@@ -1,4 +1,5 @@
 -- description: A source published in full has chunks; without any, everything of it disappears.
+-- engine: parquet
 -- severity: warn
 -- model: manifest_sources
 -- id_columns: [source_id]

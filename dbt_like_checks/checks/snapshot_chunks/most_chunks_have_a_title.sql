@@ -1,4 +1,5 @@
 -- description: At most half of the chunks have an empty title.
+-- engine: parquet
 -- severity: warn
 -- model: chunks
 -- column: title

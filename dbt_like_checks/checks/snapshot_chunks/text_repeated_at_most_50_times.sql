@@ -1,4 +1,5 @@
 -- description: No text stands in more than 50 chunks, as licence headers and boilerplate do.
+-- engine: parquet
 -- severity: warn
 -- model: chunks
 -- column: text

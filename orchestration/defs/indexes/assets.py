@@ -54,11 +54,11 @@ def embeddings(
     deps=[embeddings],
     partitions_def=collections,
     retry_policy=RETRIES,
-    kinds={"weaviate"},
+    kinds={"hybrid"},
     owners=OWNERS,
     tags={"layer": "index"},
     code_version="1",
-    description="""The vector and the full-text index of a collection, in Weaviate.
+    description="""The vector and the full-text index of a collection, in Weaviate or pgvector.
 
 Writes what lies between the revision the index has reached and the head of the clock, read from
 PostgreSQL and never from the index. Counts are compared and just-written chunks are searched by

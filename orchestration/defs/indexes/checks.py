@@ -1,71 +1,77 @@
-"""Does the hybrid index hold what PostgreSQL says? Asked before the switch, and at any time."""
+"""What must hold before the switch: the vectors an index is built from, and the index itself.
+
+Both look at what the publish changes and a stretch of the rest, so that a publish costs as much
+in a large collection as in a small one. The job `check_collections` looks at everything.
+"""
 
 from collections.abc import Iterator
 
 import dagster as dg
 
-from knowledge.indexing.consistency import compare_hybrid
-from orchestration.defs.indexes.assets import hybrid_index
-from orchestration.defs.partitions import collection_check
+from dbt_like_checks import Severity
+from orchestration.checking import EMBEDDINGS, HYBRID_INDEX, run_suite, suite_checks
+from orchestration.defs.checks.results import (
+    by_severity,
+    check_results,
+    check_specs,
+    require_passed,
+)
 from orchestration.defs.resources import KnowledgeHome
 from orchestration.defs.steps import RETRIES, collection_step
 
-SHOWN = 10
-COUNT = "item_count_equals_postgresql"
-ORPHANS = "no_item_is_unknown_to_postgresql"
+EMBEDDINGS_ASSET = dg.AssetKey("embeddings")
+INDEX_ASSET = dg.AssetKey("hybrid_index")
+EMBEDDINGS_SHOWN = by_severity("embeddings", suite_checks(EMBEDDINGS))
+INDEX_SHOWN = by_severity("hybrid_index", suite_checks(HYBRID_INDEX))
+
+
+@dg.multi_asset_check(
+    name="cached_embeddings",
+    specs=check_specs(
+        EMBEDDINGS_SHOWN,
+        EMBEDDINGS_ASSET,
+        {
+            Severity.ERROR: "The index is not written while a vector for it is missing or wrong."
+            " Looks at the texts that the index lacks yet."
+        },
+    ),
+    retry_policy=RETRIES,
+)
+def cached_embeddings(
+    context: dg.AssetCheckExecutionContext, home: KnowledgeHome
+) -> Iterator[dg.AssetCheckResult]:
+    with collection_step(context, home) as step:
+        looked = run_suite(step.runtime, step.collection, EMBEDDINGS, whole=False)
+        yield from check_results(
+            EMBEDDINGS_SHOWN, EMBEDDINGS_ASSET, looked, nothing="The collection has no vectors."
+        )
+        require_passed(
+            looked,
+            otherwise="remove the files that the check embeddings_valid names, materialise again",
+        )
 
 
 @dg.multi_asset_check(
     name="hybrid_index_consistency",
-    specs=[
-        collection_check(
-            COUNT,
-            asset=hybrid_index,
-            blocking=True,
-            description="Weaviate holds as many items as PostgreSQL has chunk versions for it.",
-        ),
-        collection_check(
-            ORPHANS,
-            asset=hybrid_index,
-            blocking=True,
-            description="No item of Weaviate is missing from PostgreSQL. Looks at 1,000 items,"
-            " at another place in every revision.",
-        ),
-    ],
+    specs=check_specs(
+        INDEX_SHOWN,
+        INDEX_ASSET,
+        {
+            Severity.ERROR: "Queries are not switched to an index that differs from PostgreSQL."
+            " Looks at 1,000 items, at another place in every revision."
+        },
+    ),
     retry_policy=RETRIES,
 )
 def hybrid_index_consistency(
     context: dg.AssetCheckExecutionContext, home: KnowledgeHome
 ) -> Iterator[dg.AssetCheckResult]:
     with collection_step(context, home) as step:
-        found = compare_hybrid(step.runtime, step.collection)
-    if found is None:
-        for name in (COUNT, ORPHANS):
-            yield dg.AssetCheckResult(
-                asset_key=hybrid_index.key,
-                check_name=name,
-                passed=True,
-                description="Nothing is indexed yet.",
-            )
-        return
-    yield dg.AssetCheckResult(
-        asset_key=hybrid_index.key,
-        check_name=COUNT,
-        passed=found.found == found.expected,
-        metadata={
-            "revision": found.revision,
-            "in_postgresql": found.expected,
-            "in_weaviate": found.found,
-        },
-    )
-    yield dg.AssetCheckResult(
-        asset_key=hybrid_index.key,
-        check_name=ORPHANS,
-        passed=not found.orphans,
-        metadata={
-            "revision": found.revision,
-            "items_looked_at": found.looked_at,
-            "orphans": len(found.orphans),
-            "orphan_ids": [str(orphan) for orphan in found.orphans[:SHOWN]],
-        },
-    )
+        looked = run_suite(step.runtime, step.collection, HYBRID_INDEX, whole=False)
+        yield from check_results(
+            INDEX_SHOWN, INDEX_ASSET, looked, nothing="Nothing is indexed yet."
+        )
+        require_passed(
+            looked,
+            otherwise="see the check hybrid_index_valid; `knowledge rebuild` builds a sound index",
+        )
