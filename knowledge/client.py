@@ -73,6 +73,32 @@ class Candidate(_Read):
     explain: dict[str, Any] | None = None
 
 
+class ExplainedLeg(_Read):
+    leg: str
+    state: str
+    index_revision: int | None
+    rank: int | None
+    signal: float | None
+    weakest_signal: float | None
+    reason: str | None
+
+
+class ExplainedChunk(_Read):
+    """Why a chunk is where it is, or why it is not found: ``outcome`` and ``reason``."""
+
+    chunk_id: uuid.UUID
+    outcome: str
+    reason: str
+    collection: str | None
+    index_revision: int | None
+    excluded_by: tuple[str, ...]
+    legs: tuple[ExplainedLeg, ...]
+    fusion_rank: int | None
+    rerank_rank: int | None
+    rank: int | None
+    score: float | None
+
+
 class Answer(_Read):
     query_id: uuid.UUID
     scope: Scope
@@ -81,6 +107,7 @@ class Answer(_Read):
     rerank: str
     legs: tuple[Leg, ...]
     candidates: tuple[Candidate, ...]
+    explained_chunk: ExplainedChunk | None = None
 
 
 class RequestRefused(KnowledgeError):
@@ -131,9 +158,10 @@ class KnowledgeClient:
         top_k: int = 10,
         filters: dict[str, Any] | None = None,
         pinned_revisions: dict[str, int] | None = None,
+        explain_chunk: uuid.UUID | str | None = None,
         **options: Any,
     ) -> Answer:
-        """Search; ``options`` are further fields of the request in their wire names.
+        """Search; ``explain_chunk`` asks what became of a chunk, ``options`` are further fields of the request in their wire names.
 
         Raises `RequestRefused` with the service's problem, `Unavailable`.
         """
@@ -146,6 +174,8 @@ class KnowledgeClient:
             "pinnedRevisions": pinned_revisions or {},
             **options,
         }
+        if explain_chunk is not None:
+            body["explainChunk"] = str(explain_chunk)
         return Answer.model_validate(self.call("POST", "/factory/knowledge/search", json=body))
 
     def call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from retrieval_api.bodies import BodyLimit
 from retrieval_api.docs import openapi_json, swagger_files, swagger_page
-from retrieval_api.endpoints import collections, events, health, oauth, search
+from retrieval_api.endpoints import collections, events, health, oauth, rebuilds, search
 from retrieval_api.operations import BASE
 from retrieval_api.problems import HANDLERS
 from retrieval_api.service import ServiceConfig, open_service
@@ -33,6 +33,13 @@ def routes() -> list[Route | Mount]:
             collections.list_indexes,
             methods=["GET"],
         ),
+        Route(
+            f"{BASE}/collections/{{collection}}/indexes/rebuild",
+            rebuilds.post_rebuild,
+            methods=["POST"],
+        ),
+        Route(f"{BASE}/rebuilds/{{rebuild_id}}", rebuilds.get_rebuild, methods=["GET"]),
+        Route(f"{BASE}/rebuilds/{{rebuild_id}}/cancel", rebuilds.post_cancel, methods=["POST"]),
         Route(f"{BASE}/events", events.events, methods=["GET", "POST"]),
         Route("/oauth/token", oauth.issue_token, methods=["POST"]),
         Route("/healthz", health.healthz, methods=["GET"]),

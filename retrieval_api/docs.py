@@ -14,8 +14,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from knowledge.model.scope import ADMIN, READ, WRITE
 from retrieval_api.operations import paths
-from retrieval_api.schemas import ANSWER_SCHEMA, PROBLEM_SCHEMA
-from retrieval_api.wire import EventBody, SearchBody
+from retrieval_api.schemas import ANSWER_SCHEMA, PROBLEM_SCHEMA, REBUILD_SCHEMA
+from retrieval_api.wire import EventBody, RebuildBody, SearchBody
 
 _PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -54,7 +54,7 @@ async def openapi_json(request: Request) -> Response:
 def openapi(mounted_at: str = "") -> dict[str, Any]:
     """The OpenAPI 3.1 document of the service; ``mounted_at`` is the path it is mounted under."""
     _, schemas = models_json_schema(
-        [(SearchBody, "validation"), (EventBody, "validation")],
+        [(body, "validation") for body in (SearchBody, EventBody, RebuildBody)],
         ref_template="#/components/schemas/{model}",
     )
     return {
@@ -71,6 +71,7 @@ def openapi(mounted_at: str = "") -> dict[str, Any]:
             {"name": "Access", "description": "Tokens for clients."},
             {"name": "Search", "description": "Questions, and the records of questions."},
             {"name": "Collections", "description": "What can be searched, and how it stands."},
+            {"name": "Rebuilds", "description": "A new index beside the old one (admin scope)."},
             {"name": "Events", "description": "CloudEvents in and out (admin scope)."},
             {"name": "Operation", "description": "Health and metrics."},
         ],
@@ -79,6 +80,7 @@ def openapi(mounted_at: str = "") -> dict[str, Any]:
             "schemas": {
                 **schemas["$defs"],
                 "Answer": ANSWER_SCHEMA,
+                "Rebuild": REBUILD_SCHEMA,
                 "Problem": PROBLEM_SCHEMA,
             },
             "securitySchemes": {

@@ -13,6 +13,7 @@ from retrieval_api.examples import (
     INDEXES,
     PROBLEM,
     QUERY_RECORD,
+    REBUILD,
     SEARCH,
     TOKEN,
 )
@@ -25,6 +26,7 @@ def paths() -> dict[str, Any]:
     return {
         **_search_paths(),
         **_collection_paths(),
+        **_rebuild_paths(),
         **_event_paths(),
         "/oauth/token": {"post": _token_operation()},
         "/healthz": {"get": _open_operation("healthz", "Whether the process lives")},
@@ -41,7 +43,9 @@ def _search_paths() -> dict[str, Any]:
                 "search",
                 "Scoped hybrid search",
                 "Vector, full-text and metadata legs under the caller's scope, fused, reranked"
-                " and cited. A header X-Request-Timeout-Ms shortens the deadline.",
+                " and cited. A header X-Request-Timeout-Ms shortens the deadline. explainChunk names a"
+                " chunk by its chunkId: explainedChunk says where it stands or why it is not found;"
+                " one that the caller may not read is not_found, like one that does not exist.",
                 body=("SearchBody", SEARCH),
                 answer=("Answer", ANSWER),
                 statuses=(401, 403, 404, 410, 422, 503, 504),
@@ -95,6 +99,52 @@ def _collection_paths() -> dict[str, Any]:
     }
 
 
+def _rebuild_paths() -> dict[str, Any]:
+    return {
+        f"{BASE}/collections/{{collection}}/indexes/rebuild": {
+            "post": _operation(
+                "Rebuilds",
+                "rebuildIndexes",
+                "Build a collection's vector and full-text index anew",
+                "With the pinned embedding profile, or the one named (null: no model). The old index"
+                " serves until queries switch. The same Idempotency-Key again answers with the"
+                " first rebuild; one to another profile that is at work is a conflict.",
+                body=("RebuildBody", {"embeddingProfileVersion": "minilm@1"}),
+                body_required=False,
+                answer=("Rebuild", REBUILD),
+                path=("collection",),
+                header=("Idempotency-Key",),
+                status=202,
+                statuses=(401, 403, 404, 409, 422, 503),
+                scope=ADMIN,
+            )
+        },
+        f"{BASE}/rebuilds/{{rebuildId}}": {
+            "get": _operation(
+                "Rebuilds",
+                "readRebuild",
+                "A rebuild as it stands",
+                "Requested, building, switched (with the revision that serves), failed or cancelled.",
+                answer=("Rebuild", REBUILD),
+                path=("rebuildId",),
+                scope=ADMIN,
+            )
+        },
+        f"{BASE}/rebuilds/{{rebuildId}}/cancel": {
+            "post": _operation(
+                "Rebuilds",
+                "cancelRebuild",
+                "Cancel a rebuild",
+                "What served goes on serving, with its profile. One that has ended is a conflict.",
+                answer=("Rebuild", {**REBUILD, "state": "cancelled"}),
+                path=("rebuildId",),
+                statuses=(401, 403, 404, 409, 503),
+                scope=ADMIN,
+            )
+        },
+    }
+
+
 def _event_paths() -> dict[str, Any]:
     return {
         f"{BASE}/events": {
@@ -132,6 +182,8 @@ def _operation(
     body: tuple[str, Any] | None = None,
     path: tuple[str, ...] = (),
     query: tuple[str, ...] = (),
+    header: tuple[str, ...] = (),
+    body_required: bool = True,
     status: int = 200,
     statuses: tuple[int, ...] = (401, 403, 404, 422, 503),
     scope: str = READ,
@@ -145,7 +197,7 @@ def _operation(
         "security": [{"oauth2": [scope]}],
         "parameters": [
             {"name": name, "in": place, "required": place == "path", "schema": {"type": "string"}}
-            for place, names in (("path", path), ("query", query))
+            for place, names in (("path", path), ("query", query), ("header", header))
             for name in names
         ],
         "responses": {
@@ -159,7 +211,10 @@ def _operation(
     }
     if body:
         content = {"schema": _reference(body[0]), "example": body[1]}
-        operation["requestBody"] = {"required": True, "content": {"application/json": content}}
+        operation["requestBody"] = {
+            "required": body_required,
+            "content": {"application/json": content},
+        }
         operation["responses"] |= {str(code): _problem_response(code) for code in (400, 413)}
     return operation
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from knowledge.model.scope import TrustTier
-from knowledge.retrieval.answer import LegState
-from knowledge.retrieval.request import Leg
+from knowledge.retrieval.answer import LegState, Outcome
+from knowledge.retrieval.request import BUILT, Leg
+from knowledge.storage.postgres.rebuilds import RebuildState
 
 _STRING: Final = {"type": "string"}
 _NULLABLE: Final = {"type": ["string", "null"]}
@@ -70,6 +71,40 @@ LEG: Final = _object(
     latencyMs={"type": "number"},
     reason=_NULLABLE,
 )
+EXPLAINED_CHUNK: Final = _object(
+    "chunkId outcome reason collection indexRevision excludedBy legs fusionRank rerankRank rank"
+    " score",
+    chunkId={"type": "string", "format": "uuid"},
+    outcome={"enum": [outcome.value for outcome in Outcome]},
+    reason=_STRING,
+    collection=_NULLABLE,
+    indexRevision={"type": ["integer", "null"], "description": "The revision that was read."},
+    excludedBy={
+        "type": "array",
+        "items": _STRING,
+        "description": "Fields of the request that leave it out.",
+    },
+    legs={
+        "type": "array",
+        "items": _object(
+            "leg state indexRevision rank signal weakestSignal reason",
+            leg={"enum": [leg.value for leg in BUILT]},
+            state={"enum": [state.value for state in LegState]},
+            indexRevision={"type": ["integer", "null"]},
+            rank={"type": ["integer", "null"]},
+            signal={"type": ["number", "null"], "description": "Its raw score in this leg."},
+            weakestSignal={
+                "type": ["number", "null"],
+                "description": "That of the weakest hit the leg ranks.",
+            },
+            reason=_NULLABLE,
+        ),
+    },
+    fusionRank={"type": ["integer", "null"]},
+    rerankRank={"type": ["integer", "null"]},
+    rank={"type": ["integer", "null"], "description": "Place in the final order, from 1."},
+    score={"type": ["number", "null"]},
+)
 ANSWER_SCHEMA: Final = _object(
     "queryId scope asOf degraded rerank legs candidates",
     queryId={"type": "string", "format": "uuid"},
@@ -90,6 +125,7 @@ ANSWER_SCHEMA: Final = _object(
         "description": "Hits outside the scope that a backend returned: never sent.",
     },
     notice=_STRING,
+    explainedChunk=EXPLAINED_CHUNK,
 )
 PROBLEM_SCHEMA: Final = _object(
     "type title status detail",
@@ -101,4 +137,23 @@ PROBLEM_SCHEMA: Final = _object(
         "type": "array",
         "items": _object("field message", field=_STRING, message=_STRING),
     },
+)
+_TIME_OR_NULL: Final = {"type": ["string", "null"], "format": "date-time"}
+REBUILD_SCHEMA: Final = _object(
+    "rebuildId collection collectionId state reason embeddingProfileVersion requestedBy requestedAt"
+    " startedAt finishedAt attempts itemsWritten revision error",
+    rebuildId={"type": "string", "format": "uuid"},
+    collection=_STRING,
+    collectionId={"type": "string", "format": "uuid"},
+    state={"enum": [state.value for state in RebuildState]},
+    reason={"enum": ["requested", "profile", "dead_rows"]},
+    embeddingProfileVersion=_NULLABLE,
+    requestedBy=_STRING,
+    requestedAt={"type": "string", "format": "date-time"},
+    startedAt=_TIME_OR_NULL,
+    finishedAt=_TIME_OR_NULL,
+    attempts={"type": "integer"},
+    itemsWritten={"type": "integer", "description": "Items embedded or written so far."},
+    revision={"type": ["integer", "null"], "description": "The one that serves from it."},
+    error={"type": ["string", "null"], "description": "Why the last attempt failed."},
 )

@@ -90,6 +90,9 @@ class SearchBody(Wire):
     )
     rerank: RerankMode | None = None
     explain: bool = False
+    explain_chunk: uuid.UUID | None = Field(
+        None, description="A chunkId: the answer says what became of it, found or not."
+    )
     run_id: uuid.UUID | None = None
 
     def to_request(self, *, timeout_s: float | None) -> SearchRequest:
@@ -111,6 +114,7 @@ class SearchBody(Wire):
             pinned=self.pinned_revisions,
             rerank=self.rerank,
             explain=self.explain,
+            explain_chunk=self.explain_chunk,
             as_of=self.as_of,
             run_id=self.run_id,
             timeout_s=timeout_s,
@@ -130,3 +134,13 @@ class EventBody(BaseModel):
     subject: str | None = None
     time: datetime | None = None
     datacontenttype: str | None = None
+
+
+class RebuildBody(Wire):
+    """``embeddingProfileVersion`` absent keeps the pinned profile; null gives the model up."""
+
+    embedding_profile_version: Text | None = None
+
+    @property
+    def names_profile(self) -> bool:
+        return "embedding_profile_version" in self.model_fields_set

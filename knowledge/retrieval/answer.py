@@ -63,6 +63,56 @@ class Explanation:
     rerank: float | None
 
 
+class Outcome(StrEnum):
+    """What became of a chunk that the request names."""
+
+    RETURNED = "returned"
+    BELOW_TOP_K = "below_top_k"
+    NOT_A_CANDIDATE = "not_a_candidate"
+    FILTERED = "filtered"
+    NOT_AT_THIS_REVISION = "not_at_this_revision"
+    NOT_SERVED_YET = "not_served_yet"
+    NOT_FOUND = "not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedLeg:
+    """A chunk in one leg. ``rank`` is None where the leg does not rank it, for ``reason``.
+
+    ``signal`` is its raw score: cosine, BM25 with the frozen statistics, or the share of the
+    query's weight in path, title and tags. ``weakest`` is that of the leg's weakest ranked hit.
+    """
+
+    leg: Leg
+    state: LegState
+    index_revision: int | None
+    rank: int | None
+    signal: float | None
+    weakest: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedChunk:
+    """What became of one chunk. Of one that is not found nothing but its id is told.
+
+    ``index_revision`` is the revision read, ``excluded_by`` the request's fields that leave it
+    out. Ranks are 1-based; ``rank`` is the place in the final order, beyond top-k too.
+    """
+
+    chunk_id: uuid.UUID
+    outcome: Outcome
+    reason: str
+    collection: str | None = None
+    index_revision: int | None = None
+    excluded_by: tuple[str, ...] = ()
+    legs: tuple[ExplainedLeg, ...] = ()
+    fusion_rank: int | None = None
+    rerank_rank: int | None = None
+    rank: int | None = None
+    score: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     text: str
@@ -81,6 +131,7 @@ class Answer:
 
     ``rerank`` is what ordered the candidates: ``reranker``, or ``none`` for the fused order.
     ``foreign_dropped`` counts hits a backend returned that the scope does not admit: never sent.
+    ``explained`` is there when the request names a chunk to explain.
     """
 
     query_id: uuid.UUID
@@ -93,3 +144,4 @@ class Answer:
     latency_ms: float
     foreign_dropped: int = 0
     indexes_used: tuple[uuid.UUID, ...] = field(default=())
+    explained: ExplainedChunk | None = None

@@ -90,11 +90,12 @@ async def _full_text(run: LegRun) -> tuple[LegState, str | None, list[Hit]]:
                 run.terms,
                 run.scope,
                 over_fetched(run.depth),
+                weights=weights,
                 with_vectors=run.served.generation.embedding_profile is not None,
             )
         return LegState.OK, None, hits
     except (IndexUnavailable, TimeoutError) as error:
-        reason = error.message if isinstance(error, IndexUnavailable) else "Weaviate is too slow"
+        reason = error.message if isinstance(error, IndexUnavailable) else "the index is too slow"
     hits = await postgres.search_full_text(
         run.sources.database,
         run.target.collection_id,

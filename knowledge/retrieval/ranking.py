@@ -15,6 +15,7 @@ from knowledge.retrieval.planning import Target
 from knowledge.retrieval.request import Leg, RerankMode
 from knowledge.retrieval.rerank import Scored, blend
 from knowledge.storage.postgres.database import Row
+from knowledge.text.bm25 import QueryWeights
 
 FUSION_WEIGHTS: Final = {Leg.VECTOR: 1.0, Leg.FULL_TEXT: 1.0, Leg.METADATA: 0.5}
 _BEST_FUSION: Final = sum(FUSION_WEIGHTS.values()) / (K + 1)
@@ -43,6 +44,20 @@ class Found:
     @property
     def tier(self) -> TrustTier:
         return self.target.sources[self.row["source_id"]]
+
+
+@dataclass(slots=True)
+class Searched:
+    """One collection after its legs ran: their hits, its candidates, and what was dropped.
+
+    ``weights`` are the query's, by the statistics of the revision read.
+    """
+
+    target: Target
+    weights: QueryWeights
+    legs: list[LegHits]
+    found: dict[uuid.UUID, Found]
+    foreign: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +160,12 @@ def rank(
 
 
 def _fused(candidates: Sequence[Found]) -> dict[int, float]:
-    """RRF within each collection, then one order: ranks of two collections never mix."""
+    """RRF within each collection, then one order: ranks of two collections never mix.
+
+    In a collection without a model the full-text leg has the vector leg's weight too: its best
+    would else stand below whatever two legs agree on elsewhere.
+    """
+    has_vectors = any(Leg.VECTOR in candidate.ranks for candidate in candidates)
     scores: dict[int, float] = {}
     for collection in {candidate.target.collection_id for candidate in candidates}:
         members = [n for n, c in enumerate(candidates) if c.target.collection_id == collection]
@@ -156,7 +176,11 @@ def _fused(candidates: Sequence[Found]) -> dict[int, float]:
             )
             for leg in FUSION_WEIGHTS
         }
-        scores |= fuse(rankings, {leg.value: weight for leg, weight in FUSION_WEIGHTS.items()})
+        lacks_a_leg = has_vectors and candidates[members[0]].profile is None
+        weights = {leg.value: weight for leg, weight in FUSION_WEIGHTS.items()}
+        if lacks_a_leg:
+            weights[Leg.FULL_TEXT.value] += FUSION_WEIGHTS[Leg.VECTOR]
+        scores |= fuse(rankings, weights)
     return scores
 
 

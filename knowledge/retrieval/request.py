@@ -48,7 +48,8 @@ class Filters:
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """``collections`` empty means all of the project. ``pinned`` maps a collection (as the caller
-    named it) to a revision. ``as_of`` is echoed; the legs that use it are not built yet."""
+    named it) to a revision. ``explain_chunk`` asks what became of one chunk. ``as_of`` is echoed; the legs
+    that use it are not built yet."""
 
     query: str
     project_id: str
@@ -60,6 +61,7 @@ class SearchRequest:
     pinned: Mapping[str, int] = field(default_factory=dict)
     rerank: RerankMode | None = None
     explain: bool = False
+    explain_chunk: uuid.UUID | None = None
     as_of: datetime | None = None
     run_id: uuid.UUID | None = None
     timeout_s: float | None = None

@@ -34,7 +34,8 @@ class Scored:
 def blend(candidates: Mapping[Item, Scored]) -> dict[Item, float]:
     """``(1 - w) z(sparse) + w z(cosine)`` per candidate; without cosines z(sparse) alone.
 
-    z is over the anchoring candidates; a spread of zero makes z zero. Empty in, empty out.
+    z is over the anchoring candidates; a spread of zero makes z zero. A candidate without a
+    profile beside others that have one gets the blend expected of its words. Empty in, empty out.
     """
     keys, scored = list(candidates), list(candidates.values())
     anchors = np.array([c.anchors for c in scored], dtype=bool)
@@ -42,12 +43,31 @@ def blend(candidates: Mapping[Item, Scored]) -> dict[Item, float]:
     weights = np.array([c.weight for c in scored])
     profiles = np.array([c.profile or "" for c in scored])
     sparse = _standardised(np.array([c.sparse for c in scored]), anchors)
-    values = sparse.copy()
+    values, dense = sparse.copy(), np.full(len(keys), np.nan)
     for profile in set(profiles):
         known = (profiles == profile) & ~np.isnan(cosines)
-        dense = _standardised(cosines[known], anchors[known])
-        values[known] = (1 - weights[known]) * sparse[known] + weights[known] * dense
+        dense[known] = _standardised(cosines[known], anchors[known])
+        values[known] = (1 - weights[known]) * sparse[known] + weights[known] * dense[known]
+    both = anchors & ~np.isnan(dense)
+    without_model = profiles == ""
+    if both.any() and without_model.any():
+        share = float(weights[both].mean())
+        expected = _expected(sparse[both], dense[both], sparse[without_model])
+        values[without_model] = (1 - share) * sparse[without_model] + share * expected
     return dict(zip(keys, values.tolist(), strict=True))
+
+
+def _expected(sparse: Values, dense: Values, wanted: Values) -> Values:
+    """The z(cosine) to expect at each ``wanted`` z(sparse), by least squares over the others.
+
+    z(sparse) alone would spread wider than the mean of two signals: the best of a collection
+    without a model would stand above, and the rest below, equally good chunks of one with a model.
+    """
+    spread = float(sparse.var())
+    slope = float(np.cov(sparse, dense, bias=True)[0, 1]) / spread if spread > 1e-9 else 0.0
+    slope = min(1.0, max(0.0, slope))  # more words never count against a chunk
+    expected: Values = dense.mean() + slope * (wanted - sparse.mean())
+    return expected
 
 
 def _standardised(values: Values, anchors: Flags) -> Values:

@@ -15,6 +15,7 @@ from knowledge.model.revision import IndexKind
 from knowledge.profiles.registry import Profiles
 from knowledge.retrieval.answer import THINNER, Answer, LegReport, LegState
 from knowledge.retrieval.citing import cite
+from knowledge.retrieval.explaining import Searching, explain_chunk
 from knowledge.retrieval.legs import (
     KINDS,
     NOT_BUILT,
@@ -26,7 +27,7 @@ from knowledge.retrieval.legs import (
     why_not_served,
 )
 from knowledge.retrieval.planning import Caller, Plan, Served, Target, plan_search, scope_filter
-from knowledge.retrieval.ranking import Found, mark_anchors, note_ranks, rank
+from knowledge.retrieval.ranking import Found, Searched, mark_anchors, note_ranks, rank
 from knowledge.retrieval.request import BUILT, MAX_TOP_K, Leg, RerankMode, SearchRequest
 from knowledge.settings import RetrievalSettings
 from knowledge.storage.backend import HybridSearch, ScopeFilter, Vector
@@ -39,22 +40,17 @@ MAX_TERMS: Final = 64
 """Words of a query that are looked up; of a longer one the rarest."""
 
 
-@dataclass(slots=True)
-class _Searched:
-    """One collection after its legs ran: their reports, its candidates, and what was dropped."""
-
-    legs: list[LegHits]
-    found: dict[uuid.UUID, Found]
-    foreign: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """One request while it runs; ``embedding`` is the query's vector by profile."""
+    """One request while it runs; ``embedding`` is the query's vector by profile.
+
+    ``statistics`` are those of all collections that are searched, taken as one.
+    """
 
     request: SearchRequest
     plan: Plan
     terms: list[str]
+    statistics: bm25.TermStatistics
     embedding: Mapping[str, asyncio.Task[Vector]]
     depth: int
     leg_timeout_s: float
@@ -100,6 +96,12 @@ class Searcher:
         mode = self._rerank_mode(request)
         ranking = rank(found, mode=mode, weights=self._blend_weight)
         candidates = cite(request, ranking, found)
+        explained = None
+        if request.explain_chunk is not None:
+            done = Searching(
+                self._sources, request, plan, searched, ranking, embedding, query.leg_timeout_s
+            )
+            explained = await explain_chunk(done, request.explain_chunk)
         reports = [leg.report for part in searched for leg in part.legs] + _not_run(plan)
         return Answer(
             query_id=uuid.uuid4(),
@@ -112,6 +114,7 @@ class Searcher:
             latency_ms=(time.perf_counter() - started) * 1000,
             foreign_dropped=sum(part.foreign for part in searched),
             indexes_used=_indexes_used(plan, reports),
+            explained=explained,
         )
 
     def warm(self, profile: str) -> None:
@@ -156,6 +159,7 @@ class Searcher:
             request=request,
             plan=plan,
             terms=terms,
+            statistics=bm25.merged([target.statistics for target in wanted]),
             embedding=embedding,
             depth=max(settings.default_top_k, 2 * request.top_k, settings.rerank_depth),
             leg_timeout_s=min(
@@ -174,10 +178,9 @@ class Searcher:
         except OSError as error:
             raise ModelUnavailable(f"profile {profile} cannot be loaded: {error}") from error
 
-    async def _search_target(self, query: _Query, target: Target) -> _Searched:
-        statistics = target.statistics
-        terms = _rarest(query.terms, statistics)
-        weights = bm25.weigh(terms, statistics)
+    async def _search_target(self, query: _Query, target: Target) -> Searched:
+        terms = _rarest(query.terms, query.statistics)
+        weights = bm25.weigh(terms, query.statistics)
         legs = await asyncio.gather(
             *(self._run(leg, query, target, terms, weights) for leg in BUILT)
         )
@@ -217,11 +220,11 @@ class Searcher:
 
     async def _collect(
         self, query: _Query, target: Target, legs: Sequence[LegHits], weights: bm25.QueryWeights
-    ) -> _Searched:
+    ) -> Searched:
         """Read the rows of every hit, rescore with the frozen statistics, drop what is foreign."""
         ids = list(dict.fromkeys(hit.object_id for leg in legs for hit in leg.hits))
         if not ids:
-            return _Searched(list(legs), {})
+            return Searched(target, weights, list(legs), {})
         revision = max(leg.report.index_revision or 0 for leg in legs)
         scope = scope_filter(query.plan, target, revision, query.request.filters)
         rows = await self._rows.read(target.collection_id, scope, ids)
@@ -243,7 +246,7 @@ class Searcher:
         if served and task:
             await self._complete_cosines(served, legs, found, scope, task)
         mark_anchors(found.values(), self.settings.default_top_k)
-        return _Searched(list(legs), found, foreign=len(ids) - len(rows))
+        return Searched(target, weights, list(legs), found, foreign=len(ids) - len(rows))
 
     async def _complete_cosines(
         self,

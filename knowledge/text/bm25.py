@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +34,28 @@ class TermStatistics:
 
 def idf(documents: int, frequency: int) -> float:
     return math.log(1 + (documents - frequency + 0.5) / (frequency + 0.5))
+
+
+def merged(statistics: Sequence[TermStatistics]) -> TermStatistics:
+    """Those of several collections taken as one; of a single one exactly its own.
+
+    A word is then as rare in one as in another, and scores may be compared.
+    """
+    if len(statistics) == 1:
+        return statistics[0]
+    documents = sum(s.documents for s in statistics)
+    in_text: Counter[str] = Counter()
+    in_title: Counter[str] = Counter()
+    for part in statistics:
+        in_text.update(part.in_text)
+        in_title.update(part.in_title)
+    return TermStatistics(
+        documents,
+        sum(s.documents * s.average_length for s in statistics) / max(documents, 1),
+        sum(s.documents * s.average_title_length for s in statistics) / max(documents, 1),
+        in_text,
+        in_title,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from knowledge.text.analysis import MAX_TERM_CHARS, analyse, count_terms, expand_terms
-from knowledge.text.bm25 import K1, TITLE_WEIGHT, B, TermStatistics, idf, score, weigh
+from knowledge.text.bm25 import K1, TITLE_WEIGHT, B, TermStatistics, idf, merged, score, weigh
 
 
 def _okapi(terms: list[str], document: list[str], corpus: list[list[str]]) -> float:
@@ -107,3 +107,13 @@ def test_terms_are_short_lower_case_and_hold_no_space() -> None:
             assert not any(character.isspace() for character in term)
             assert len(term) <= 2 * MAX_TERM_CHARS
             assert "\0" not in term
+
+
+def test_statistics_of_several_collections_are_those_of_all_documents_together() -> None:
+    one = TermStatistics(3, 10.0, 2.0, {"a": 1, "b": 3}, {"a": 1})
+    two = TermStatistics(1, 30.0, 4.0, {"b": 1}, {"b": 1})
+    both = merged([one, two])
+    assert (both.documents, both.average_length, both.average_title_length) == (4, 15.0, 2.5)
+    assert (both.in_text, both.in_title) == ({"a": 1, "b": 4}, {"a": 1, "b": 1})
+    assert merged([one]) is one
+    assert merged([]).documents == 0

@@ -134,3 +134,20 @@ def test_trust_comes_last_keeps_the_order_within_a_tier_and_lets_no_score_rise()
         scores = [ranking.scores[key] for key in ranking.order]
         assert scores == sorted(scores, reverse=True)
         assert all(0 <= value <= 1 for value in scores)
+
+
+def test_without_a_model_a_chunk_gets_the_blend_expected_of_its_words() -> None:
+    known = {A: _scored(1, 0.2), B: _scored(3, 0.6), C: _scored(5, 0.4)}
+    blended = blend({**known, D: _scored(3, None, anchors=False)})
+    assert blended[D] == pytest.approx(sum(blended[key] for key in known) / 3)
+    assert {key: blended[key] for key in known} == blend(known)
+    ever_more = [blend({**known, D: _scored(s, None, anchors=False)})[D] for s in range(6)]
+    assert ever_more == sorted(ever_more)
+    assert len(set(ever_more)) == 6
+
+
+def test_a_missing_vector_in_a_collection_with_a_model_is_scored_from_its_words() -> None:
+    known = {A: _scored(1, 0.2), B: _scored(5, 0.6)}
+    missing = Scored(5, None, 0.5, "m@1", anchors=True)
+    blended = blend({**known, C: missing})
+    assert blended[C] == pytest.approx(math.sqrt(1 / 2))

@@ -19,7 +19,6 @@ from knowledge.model.scope import READ
 from knowledge.runtime import Runtime
 from knowledge.stack.cache import cache_folder
 from knowledge.stack.process import wait_until
-from knowledge.stack.servers import ServerAddresses
 from knowledge.stack.weaviate import weaviate_api_key
 from knowledge.storage.postgres import catalogue
 
@@ -34,14 +33,18 @@ def http() -> httpx.Client:
 
 @contextmanager
 def serving(
-    home: Home, runtime: Runtime, *, models: Path | None = None, wait: bool = True
+    home: Home,
+    runtime: Runtime,
+    *,
+    models: Path | None = None,
+    wait: bool = True,
+    exit_code: int = 0,
 ) -> Iterator[str]:
     """The service over the servers of ``home``; gives its URL, with ``wait`` once it asks the index."""
-    addresses = _addresses(home)
     config = {
         "home": str(home.root),
         "app_url": runtime.urls.app_url,
-        "weaviate": [addresses.weaviate_url, addresses.weaviate_grpc, addresses.weaviate_api_key],
+        "weaviate": _weaviate(home),
         "cache": str(models or cache_folder()),
     }
     log = home.logs_dir / "api-of-tests.log"
@@ -67,13 +70,15 @@ def serving(
             yield url
         finally:
             process.stdin.close()
-            assert process.wait(30) == 0
+            assert process.wait(30) == exit_code
 
 
-def _addresses(home: Home) -> ServerAddresses:
-    """The addresses of the servers, as they were when they last ran."""
+def _weaviate(home: Home) -> list[str]:
+    """The address of the server as it was when it last ran, empty where there is none."""
     shown = json.loads((home.run_dir / "servers.json").read_text())
-    return ServerAddresses(**{**shown, "weaviate_api_key": weaviate_api_key(home)})
+    if "weaviate_url" not in shown:
+        return []
+    return [shown["weaviate_url"], shown["weaviate_grpc"], weaviate_api_key(home)]
 
 
 def is_answering(url: str) -> bool:

@@ -16,7 +16,8 @@ import uvicorn
 
 from knowledge.home import Home
 from knowledge.settings import load_settings
-from knowledge.storage.weaviate.client import WeaviateAddress
+from knowledge.storage.backends import IndexLocation
+from knowledge.storage.weaviate.address import WeaviateAddress
 from retrieval_api.app import create_app
 from retrieval_api.service import ServiceConfig
 
@@ -24,11 +25,17 @@ from retrieval_api.service import ServiceConfig
 def main() -> None:
     given = json.loads(sys.stdin.readline())
     home = Home(Path(given["home"]))
+    settings = load_settings(home, {})
     config = ServiceConfig(
         home=home,
-        settings=load_settings(home, {}),
+        settings=settings,
         app_url=given["app_url"],
-        weaviate=WeaviateAddress(*given["weaviate"]),
+        index=IndexLocation(
+            settings.vector_backend,
+            home.installation_id,
+            settings.indexing.flat_search_cutoff,
+            WeaviateAddress(*given["weaviate"]) if given["weaviate"] else None,
+        ),
         cache_dir=Path(given["cache"]),
     )
     listener = socket.socket()

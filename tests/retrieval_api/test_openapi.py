@@ -75,6 +75,7 @@ def test_every_problem_is_titled_as_the_service_titles_it() -> None:
 
 def test_the_operations_keep_their_names() -> None:
     assert sorted(operation["operationId"] for _, _, operation in _operations()) == [
+        "cancelRebuild",
         "healthz",
         "issueToken",
         "listCollections",
@@ -84,7 +85,9 @@ def test_the_operations_keep_their_names() -> None:
         "postEvent",
         "readCitations",
         "readQuery",
+        "readRebuild",
         "readyz",
+        "rebuildIndexes",
         "search",
     ]
 
