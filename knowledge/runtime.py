@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from knowledge.errors import DatabaseUnavailable, Forbidden
 from knowledge.home import Home
@@ -35,6 +35,7 @@ class Runtime:
     owner: Database
     profiles: Profiles
     index: HybridIndex
+    _vectors: dict[tuple[str, str], VectorStore] = field(default_factory=dict, repr=False)
 
     def collection(self, tenant_id: str, slug_or_id: str) -> Collection:
         """Raises `NotFound`."""
@@ -51,7 +52,13 @@ class Runtime:
         return permitted_embedder(self.app, self.profiles, profile, allow_remote=allow_remote)
 
     def vectors(self, tenant_id: str, profile: str) -> VectorStore:
-        return VectorStore(self.app, self.home.vectors_dir, tenant_id=tenant_id, profile=profile)
+        """The tenant's cache of vectors of a profile; it keeps what it has read."""
+        key = tenant_id, profile
+        if key not in self._vectors:
+            self._vectors[key] = VectorStore(
+                self.app, self.home.vectors_dir, tenant_id=tenant_id, profile=profile
+            )
+        return self._vectors[key]
 
 
 def index_location(home: Home, settings: Settings, servers: ServerAddresses) -> IndexLocation:

@@ -27,6 +27,10 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._@-]")
 UNIT_TOLERANCE: Final = 1e-3
 """How far the length of a vector may be from 1."""
 
+_Part = tuple[dict[bytes, int], Matrix]
+MAX_PARTS_OPEN: Final = 512
+"""About 0.1 MB each for its rows; the vectors are mapped."""
+
 
 class VectorStore:
     """Vectors of one tenant and one profile (``name@version``) under ``root``."""
@@ -35,6 +39,7 @@ class VectorStore:
         self._app = app
         self._tenant_id = tenant_id
         self._profile = profile
+        self._opened: dict[str, _Part] = {}
         self._folder = root / tenant_id / _UNSAFE.sub("_", profile)
 
     def missing(self, hashes: Sequence[bytes]) -> list[bytes]:
@@ -109,16 +114,31 @@ class VectorStore:
     def _read(self, part: str, values: Sequence[bytes]) -> dict[bytes, npt.NDArray[np.float32]]:
         path = self._folder / part
         try:
-            table = pq.read_table(path, memory_map=True)
-            rows = {value: index for index, value in enumerate(table["text_hash"].to_pylist())}
-            vectors: Any = table["vector"].combine_chunks()
-            matrix = vectors.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
+            rows, matrix = self._open(part)
             found = {value: matrix[rows[value]] for value in values}
         except (OSError, ValueError, KeyError, pa.ArrowException) as error:
             raise self._broken(path, "cannot be read") from error
         if not np.isfinite(np.stack(list(found.values()))).all():
             raise self._broken(path, "holds a vector that is not finite")
         return found
+
+    def _open(self, part: str) -> _Part:
+        """A part's rows by text hash and its matrix, mapped; kept, as no part ever changes.
+
+        Versions are read in the order of their ids, so a batch of them meets every part.
+        """
+        opened = self._opened.pop(part) if part in self._opened else self._map(part)
+        self._opened[part] = opened
+        if len(self._opened) > MAX_PARTS_OPEN:
+            del self._opened[next(iter(self._opened))]
+        return opened
+
+    def _map(self, part: str) -> _Part:
+        table = pq.read_table(self._folder / part, memory_map=True)
+        hashes: Any = table["text_hash"].to_pylist()
+        vectors: Any = table["vector"].combine_chunks()
+        rows = {value: index for index, value in enumerate(hashes)}
+        return rows, vectors.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
 
     def _broken(self, path: Path, what: str) -> IndexInconsistent:
         return IndexInconsistent(
