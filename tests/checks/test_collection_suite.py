@@ -51,11 +51,25 @@ ROWS: list[tuple[str, dict[str, Status]]] = [
     (
         "update generations set applied_rev = 1 where collection_id = %(c)s"
         " and backend = 'postgres'",
-        {"serving_generation_is_at_the_head": Status.WARN},
+        {
+            "serving_generation_is_at_the_head": Status.WARN,
+            "kept_counts_equal_the_rows": Status.FAIL,
+        },
+    ),
+    (
+        "update collections set open_chunks = open_chunks + 1 where collection_id = %(c)s",
+        {"kept_counts_equal_the_rows": Status.FAIL},
+    ),
+    (
+        "update generations set items = items - 1 where collection_id = %(c)s",
+        {"kept_counts_equal_the_rows": Status.FAIL},
     ),
     (
         "update chunk_versions set to_rev = 2 where collection_id = %(c)s and path in ('1', '2')",
-        {"at_most_a_fifth_of_the_rows_is_dead": Status.WARN},
+        {
+            "at_most_a_fifth_of_the_rows_is_dead": Status.WARN,
+            "kept_counts_equal_the_rows": Status.FAIL,
+        },
     ),
     (
         "update chunk_versions set to_rev = 3 where collection_id = %(c)s and to_rev = 2",
@@ -66,7 +80,10 @@ ROWS: list[tuple[str, dict[str, Status]]] = [
     ),
     (
         "update chunk_versions set to_rev = 1 where collection_id = %(c)s and to_rev = 2",
-        {"version_opens_before_it_closes": Status.FAIL},
+        {
+            "version_opens_before_it_closes": Status.FAIL,
+            "kept_counts_equal_the_rows": Status.FAIL,
+        },
     ),
     (
         f"update inbox set state = 'pending', received_at = {FAR} where collection_id = %(c)s",

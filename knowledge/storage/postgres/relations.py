@@ -26,7 +26,7 @@ _VERSION: Final = (
 RELATIONS: Final[dict[str, str]] = {
     "collection": (
         "select collection_id, slug, project_id, embedding_profile, head_rev, {serving}"
-        " as serving_rev, created_at from {table} where collection_id = {collection}"
+        " as serving_rev, open_chunks, collected_rev, created_at from {table} where collection_id = {collection}"
     ),
     "chunks": (
         f"select {_VERSION} from {{table}} where collection_id = {{collection}}"
@@ -56,7 +56,8 @@ RELATIONS: Final[dict[str, str]] = {
     ),
     "generations": (
         "select generation_id, backend, class_name, embedding_profile, created_rev, applied_rev,"
-        " state, created_at from {table} where collection_id = {collection}"
+        " state, items, acl_rev, rebuild_id, created_at from {table}"
+        " where collection_id = {collection}"
     ),
     "metadata_items": "select object_id, terms from {table} where collection_id = {collection}",
     "term_statistics": (
