@@ -12,7 +12,7 @@ LOCKS := requirements.lock requirements-models.lock
 STAMP := $(VENV)/.ready-$(shell cat $(LOCKS) pyproject.toml | cksum | tr ' ' '-')
 SOURCES := knowledge retrieval_api orchestration dbt_like_checks tests benchmarks
 
-.PHONY: help setup weaviate demo test lint format lock leaks up down clean
+.PHONY: help setup weaviate demo test lint format lock leaks bench up down clean
 
 help:  ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ format: setup  ## Rewrite the sources in the project's style.
 leaks: weaviate  ## 100,000 randomised scoped queries a backend: nothing out of scope may come back.
 	@$(BIN)/python -m benchmarks.leaks --backend weaviate
 	@$(BIN)/python -m benchmarks.leaks --backend pgvector
+
+bench: weaviate  ## Measure everything, write benchmarks/RESULTS.md (DATA=FOLDER of test collections).
+	@$(BIN)/python -m benchmarks all $(if $(DATA),--data $(DATA))
 
 lock:  ## Recompile requirements.lock (needs uv).
 	@command -v uv >/dev/null || { echo "lock: uv is needed: pip install uv" >&2; exit 1; }
