@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from knowledge.crash_points import reached
 from knowledge.errors import IndexInconsistent
@@ -18,9 +20,12 @@ from knowledge.model.chunk import ChunkVersion
 from knowledge.model.collection import Collection
 from knowledge.model.revision import Generation, IndexKind
 from knowledge.runtime import Runtime
+from knowledge.storage.backend import Vector
 from knowledge.storage.postgres import clock, metadata, revisions
 from knowledge.storage.postgres.database import Transaction
 from knowledge.storage.postgres.lease import Lease
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +244,8 @@ def write_changes(
     )
     written = 0
     if not target.is_current:
-        for versions in versions_to_write(runtime, target):
-            _write(runtime, generation, versions)
+        for versions, vectors in _ahead(_with_vectors(runtime, target)):
+            runtime.index.upsert(generation, versions, vectors)
             reached("index.part_written")
             written += len(versions)
             noted(len(versions))
@@ -347,12 +352,33 @@ def _repair(runtime: Runtime, target: Target) -> tuple[int, int]:
 
 
 def _write(runtime: Runtime, generation: Generation, versions: Sequence[ChunkVersion]) -> None:
+    runtime.index.upsert(generation, versions, _vectors(runtime, generation, versions))
+
+
+def _with_vectors(
+    runtime: Runtime, target: Target
+) -> Iterator[tuple[list[ChunkVersion], Vector | None]]:
+    for versions in versions_to_write(runtime, target):
+        yield versions, _vectors(runtime, target.generation, versions)
+
+
+def _vectors(
+    runtime: Runtime, generation: Generation, versions: Sequence[ChunkVersion]
+) -> Vector | None:
     profile = generation.embedding_profile
-    vectors = None
-    if profile:
-        store = runtime.vectors(generation.tenant_id, profile)
-        vectors = store.get([version.text_hash for version in versions])
-    runtime.index.upsert(generation, versions, vectors)
+    if profile is None:
+        return None
+    store = runtime.vectors(generation.tenant_id, profile)
+    return store.get([version.text_hash for version in versions])
+
+
+def _ahead(batches: Iterator[Item]) -> Iterator[Item]:
+    """The same batches, the next one read while the last is used: writing waits for a server."""
+    with ThreadPoolExecutor(1, thread_name_prefix="reading-ahead") as pool:
+        following = pool.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = pool.submit(next, batches, None)
+            yield batch
 
 
 def versions_to_write(runtime: Runtime, target: Target) -> Iterator[list[ChunkVersion]]:

@@ -23,9 +23,9 @@ _COLUMNS = (
 )
 _INDEXED = (
     "object_id, chunk_id, from_rev, to_rev, source_id, project_id, path, anchor, title, text,"
-    " kind, language, tags, metadata, line_start, line_end, acl, updated_at, text_hash, words,"
-    " title_words"
+    " kind, language, tags, line_start, line_end, acl, updated_at, text_hash, words, title_words"
 )
+"""What an index writes and a profile embeds: the metadata is neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +361,6 @@ def _version(row: Row, upto: int) -> ChunkVersion:
             language=row["language"],
             lines=lines,
             tags=tuple(row["tags"]),
-            metadata=row["metadata"],
             acl=None if row["acl"] is None else tuple(row["acl"]),
             updated_at=row["updated_at"],
         ),

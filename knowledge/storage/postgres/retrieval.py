@@ -17,9 +17,11 @@ _SEARCH: Final = {
 METADATA_COVERAGE: Final = 0.6
 """Share of a query's summed idf that path, title and tags must hold."""
 
+# By primary key, whatever the statistics of a table filled a moment ago: "is not distinct from"
+# keeps the indexes that begin with the collection out of the choice.
 _IN_SCOPE: Final = """
     from chunk_versions c
-    where c.object_id = any(%(ids)s) and c.collection_id = %(collection)s
+    where c.object_id = any(%(ids)s) and c.collection_id is not distinct from %(collection)s
       and c.from_rev <= %(rev)s and %(rev)s < c.to_rev
       and c.project_id = %(project)s and c.source_id = any(%(sources)s)
       and (c.acl is null or c.acl && %(acl)s)
