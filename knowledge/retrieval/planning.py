@@ -64,15 +64,20 @@ class Plan:
 
 
 _PLAN = "select plan_request(%s, %s, %s, %s) as plan"
-_PINNED_TERMS = (
-    "select statistics_at(%s, %s, %s) as statistics, source_versions_at(%s, %s) as versions"
-)
+_PINNED_TERMS = """
+    select statistics_at(%(collection)s, read.revision, %(terms)s) as statistics,
+           source_versions_at(%(collection)s, read.revision) as versions
+    from (select max(revision) as revision from index_revisions
+          where collection_id = %(collection)s and revision <= %(pin)s
+            and kind = 'full_text' and built_at is not null) read
+"""
+"""Those of the revision that is read: the one pinned may never have been served."""
 _PINNED = """
     select distinct on (r.kind) r.index_revision_id, r.kind, r.revision, r.collected_at,
            g.backend, g.class_name,
            g.backend_tenant, g.embedding_profile
     from index_revisions r join generations g using (generation_id)
-    where r.collection_id = %s and r.revision <= %s and r.built_at is not null
+    where r.collection_id = %(collection)s and r.revision <= %(pin)s and r.built_at is not null
     order by r.kind, r.revision desc
 """
 
@@ -182,10 +187,11 @@ async def _pinned(
     pin = request.pinned.get(target.slug, request.pinned.get(str(target.collection_id)))
     if pin is None:
         return target
-    place = [target.collection_id, pin]
-    rows, [words] = await database.rows(
-        caller.tenant_id, (_PINNED, place), (_PINNED_TERMS, [*place, list(terms), *place])
+    place = {"collection": target.collection_id, "pin": pin}
+    found, [words] = await database.rows(
+        caller.tenant_id, (_PINNED, place), (_PINNED_TERMS, {**place, "terms": list(terms)})
     )
+    rows = _not_given_up(found)
     if pin > target.head or not rows:
         raise RevisionUnknown(
             f"collection {target.slug} has no revision {pin}: its newest is {target.head}"
@@ -194,16 +200,18 @@ async def _pinned(
         raise RevisionCollected(
             f"revision {pin} of collection {target.slug} was collected: pin a newer one"
         )
-    served = {IndexKind(row["kind"]): _served(caller.tenant_id, target, row) for row in rows}
-    vector, full_text = served.get(IndexKind.VECTOR), served.get(IndexKind.FULL_TEXT)
-    if vector and full_text and vector.revision < full_text.revision:
-        del served[IndexKind.VECTOR]  # given up before the pin, with the profile
     return replace(
         target,
-        served=served,
+        served={IndexKind(row["kind"]): _served(caller.tenant_id, target, row) for row in rows},
         statistics=_statistics(words["statistics"]),
         versions=words["versions"],
     )
+
+
+def _not_given_up(rows: Sequence[Row]) -> list[Row]:
+    """The rows without that of vectors given up, with the profile, before the revision read."""
+    read = max((row["revision"] for row in rows if row["kind"] == IndexKind.FULL_TEXT), default=0)
+    return [row for row in rows if row["kind"] != IndexKind.VECTOR or row["revision"] >= read]
 
 
 def _served(tenant_id: str, target: Target, row: Row) -> Served:

@@ -97,3 +97,34 @@ def test_a_chunk_that_opens_and_closes_before_anything_serves_holds_nothing_up(
     announce_documents(indexed, collection, [_doc("b", "lease two")])
     assert index(indexed, collection).revision == 2
     assert _texts(asker, indexed, tenant) == {"lease two"}
+
+
+def test_a_pin_that_never_served_cites_the_versions_of_what_it_reads(
+    indexed: Runtime, collection: Collection, tenant: str, asker: Asker
+) -> None:
+    publish_documents(indexed, collection, [_doc("a", "lease one")])
+    announce_documents(indexed, collection, [_doc("a", "lease two")])
+    _killed_at("tick.committed", indexed, collection)
+    answers = [
+        asker.ask(caller_of(indexed, tenant), SearchRequest("lease", "p1", pinned={"docs": pin}))
+        for pin in (1, 2)
+    ]
+    cited = [
+        [(c.text, c.citation.index_revision, c.citation.source_version) for c in answer.candidates]
+        for answer in answers
+    ]
+    assert cited[0] == cited[1]
+
+
+def test_a_profile_given_up_and_collected_leaves_later_revisions_to_be_pinned(
+    indexed: Runtime, tenant: str, asker: Asker
+) -> None:
+    collection = collection_of(indexed, tenant, profile="minilm@1")
+    publish_documents(indexed, collection, [_doc("a", "lease one")])
+    wanted = _request(indexed, collection, None)
+    assert wanted is not None
+    rebuild(indexed, wanted, owner="run-r")
+    for word in ("two", "three"):
+        publish_documents(indexed, collection, [_doc("a", f"lease {word}")])
+    assert collect(indexed, collection, owner="run-c").floor == 3
+    assert _texts(asker, indexed, tenant, pinned={"docs": 3}) == {"lease two"}

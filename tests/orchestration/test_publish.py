@@ -11,7 +11,7 @@ import pytest
 from knowledge.indexing.consistency import compare_hybrid
 from knowledge.model.collection import Collection
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import inbox
+from knowledge.storage.postgres import inbox, revisions
 from knowledge.storage.snapshots import read_snapshot
 from tests.orchestration.conftest import (
     Publish,
@@ -238,7 +238,7 @@ def test_a_warning_is_reported_and_does_not_stop_the_run(
     assert _head(runtime, collection) == 1
 
 
-def test_an_item_unknown_to_postgresql_fails_its_check_and_nothing_is_switched(
+def test_an_item_unknown_to_postgresql_is_removed_before_the_switch(
     runtime: Runtime, create_collection: Publish, publish_texts: PublishTexts, run: Run
 ) -> None:
     collection = create_collection("docs")
@@ -249,12 +249,14 @@ def test_an_item_unknown_to_postgresql_fails_its_check_and_nothing_is_switched(
     assets = [dg.AssetKey(name) for name in ("hybrid_index", "metadata_index", "serving")]
     result = run(collection.partition, assets)
 
-    assert not result.success
+    assert result.success
     shown = {check.check_name: check for check in result.get_asset_check_evaluations()}
-    assert not shown["hybrid_index_valid"].passed
-    failing: Any = shown["hybrid_index_valid"].metadata["failing_ids"].value
-    assert str(gone) in {row.get("object_id") for row in failing}
-    assert ("full_text", 1, "Building") in _revisions(runtime, collection)
+    assert shown["hybrid_index_valid"].passed
+    with runtime.app.tenant(collection.tenant_id) as connection:
+        generation = revisions.serving_generation(connection, collection)
+    assert generation is not None
+    held = {item.object_id for item in runtime.index.items(generation)}
+    assert (len(held), gone in held) == (4, False)
 
 
 def test_the_index_checks_see_an_orphan(
