@@ -108,7 +108,7 @@ class Corpus:
 @pytest.fixture(scope="module")
 def corpus(runtime: Runtime) -> Corpus:
     """All chunks hold "lease" in the title, which the text index and the metadata index take."""
-    tenant = "filters"
+    tenant = f"filters-{uuid.uuid4().hex[:8]}"  # made anew for each backend
     collection = collection_of(runtime, tenant)
     openings = [_opening(collection, source, chunk) for source, chunk in _chunks()]
     with runtime.app.tenant(tenant) as connection:

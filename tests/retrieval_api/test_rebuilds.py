@@ -133,6 +133,7 @@ def test_a_rebuild_to_another_profile_fails_no_search_and_mixes_no_profiles(
     finally:
         stop.set()
         asking.join()
+    answers.append(admin.try_search("lease number", topK=50))
     assert {answer.status_code for answer in answers} == {200}
     profiles = []
     for answer in answers:
