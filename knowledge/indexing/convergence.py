@@ -21,7 +21,7 @@ from knowledge.model.collection import Collection
 from knowledge.model.revision import Generation, IndexKind
 from knowledge.runtime import Runtime
 from knowledge.storage.backend import Vector
-from knowledge.storage.postgres import clock, metadata, revisions
+from knowledge.storage.postgres import clock, metadata, revisions, upkeep
 from knowledge.storage.postgres.database import Transaction
 from knowledge.storage.postgres.lease import Lease
 
@@ -222,6 +222,7 @@ def write_metadata(runtime: Runtime, target: Target) -> tuple[int, int]:
         for versions in versions_to_write(runtime, target):
             with runtime.app.tenant(target.collection.tenant_id) as connection:
                 written += metadata.upsert(connection, target.collection, versions)
+        upkeep.make_fast(runtime.owner, written)
     reached("metadata.written")
     with runtime.app.tenant(target.collection.tenant_id) as connection:
         items = _expected(connection, target)
