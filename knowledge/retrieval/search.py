@@ -181,10 +181,20 @@ class Searcher:
     async def _search_target(self, query: _Query, target: Target) -> Searched:
         terms = _rarest(query.terms, query.statistics)
         weights = bm25.weigh(terms, query.statistics)
-        legs = await asyncio.gather(
-            *(self._run(leg, query, target, terms, weights) for leg in BUILT)
-        )
-        return await self._collect(query, target, legs, weights)
+        legs = {
+            leg: asyncio.create_task(self._run(leg, query, target, terms, weights)) for leg in BUILT
+        }
+        words = [task for leg, task in legs.items() if leg is not Leg.VECTOR]
+        # The vector leg waits for the model first: what the words found is read meanwhile.
+        early = asyncio.create_task(self._candidates(query, target, words, weights))
+        try:
+            done = await asyncio.gather(*legs.values())
+            found = await early
+            found |= await self._candidates(query, target, [legs[Leg.VECTOR]], weights, found)
+        finally:
+            for task in (early, *legs.values()):
+                task.cancel()
+        return await self._collect(query, target, done, weights, found)
 
     async def _run(
         self,
@@ -218,19 +228,25 @@ class Searcher:
             ),
         )
 
-    async def _collect(
-        self, query: _Query, target: Target, legs: Sequence[LegHits], weights: bm25.QueryWeights
-    ) -> Searched:
-        """Read the rows of every hit, rescore with the frozen statistics, drop what is foreign."""
-        ids = list(dict.fromkeys(hit.object_id for leg in legs for hit in leg.hits))
+    async def _candidates(
+        self,
+        query: _Query,
+        target: Target,
+        legs: Sequence[asyncio.Task[LegHits]],
+        weights: bm25.QueryWeights,
+        known: Mapping[uuid.UUID, Found] | None = None,
+    ) -> dict[uuid.UUID, Found]:
+        """Candidates of the legs' hits but for the ``known``: their rows, as far as the caller may
+        see them today, and their score by the frozen statistics."""
+        hits = [hit.object_id for leg in legs for hit in (await leg).hits]
+        ids = [key for key in dict.fromkeys(hits) if key not in (known or {})]
         if not ids:
-            return Searched(target, weights, list(legs), {})
-        revision = max(leg.report.index_revision or 0 for leg in legs)
+            return {}
+        revision = _revision_read(query.request, target)
         scope = scope_filter(query.plan, target, revision, query.request.filters)
-        rows = await self._rows.read(target.collection_id, scope, ids)
         served = target.served.get(IndexKind.VECTOR)
         profile = served.generation.embedding_profile if served else None
-        found = {
+        return {
             row["object_id"]: Found(
                 row=row,
                 target=target,
@@ -238,15 +254,30 @@ class Searcher:
                 profile=profile,
                 sparse=bm25.score(weights, row["words"], row["title_words"]),
             )
-            for row in rows
+            for row in await self._rows.read(target.collection_id, scope, ids)
         }
+
+    async def _collect(
+        self,
+        query: _Query,
+        target: Target,
+        legs: Sequence[LegHits],
+        weights: bm25.QueryWeights,
+        found: dict[uuid.UUID, Found],
+    ) -> Searched:
+        """Rank every candidate within its legs and complete its cosine; count what is foreign."""
+        hits = {hit.object_id for leg in legs for hit in leg.hits}
+        foreign = len(hits) - len(found)
         note_ranks(legs, found, pool=self.settings.rerank_depth, depth=query.depth)
         found = {key: candidate for key, candidate in found.items() if candidate.ranks}
-        task = query.embedding.get(profile or "")
+        served = target.served.get(IndexKind.VECTOR)
+        task = query.embedding.get(served.generation.embedding_profile or "") if served else None
         if served and task:
+            revision = _revision_read(query.request, target)
+            scope = scope_filter(query.plan, target, revision, query.request.filters)
             await self._complete_cosines(served, legs, found, scope, task)
         mark_anchors(found.values(), self.settings.default_top_k)
-        return Searched(target, weights, list(legs), found, foreign=len(ids) - len(rows))
+        return Searched(target, weights, list(legs), found, foreign=foreign)
 
     async def _complete_cosines(
         self,
@@ -284,6 +315,16 @@ class Searcher:
             return 0.0
         definition = self._profiles.definition(profile)
         return definition.blend_code if kind == "code" else definition.blend_text
+
+
+def _revision_read(request: SearchRequest, target: Target) -> int:
+    """The newest revision that a leg of the request reads."""
+    read = [
+        target.served[KINDS[leg]].revision
+        for leg in BUILT
+        if leg in request.legs and KINDS[leg] in target.served
+    ]
+    return max(read, default=0)
 
 
 def _retrieve(task: asyncio.Task[Vector]) -> None:
