@@ -94,6 +94,10 @@ class DatabaseUnavailable(Unavailable):
     """PostgreSQL cannot be reached."""
 
 
+class Busy(Unavailable):
+    """The rows this operation needs are being written: try again."""
+
+
 class IndexUnavailable(Unavailable):
     """The vector index cannot be reached."""
 
@@ -139,6 +143,10 @@ class RebuildCancelled(KnowledgeError):
 
 class RebuildHeld(KnowledgeError):
     """Another run is at work on this rebuild."""
+
+
+class RebuildFailed(KnowledgeError):
+    """The rebuild used up its attempts; what served goes on serving."""
 
 
 class ChecksFailed(KnowledgeError):

@@ -69,7 +69,9 @@ class IndexingSettings(Section):
         1.5, gt=1, description="Growth of a collection after which term statistics are refrozen."
     )
     flat_search_cutoff: int = Field(40_000, ge=0)
-    max_attempts: int = Field(5, ge=1, description="Attempts at a pending event before it fails.")
+    max_attempts: int = Field(
+        5, ge=1, description="Attempts at a pending event, or a rebuild, before it fails."
+    )
     keep_revisions: int = Field(5, ge=1, description="Newest revisions that can be pinned.")
     keep_days: float = Field(7.0, ge=0, description="Younger revisions can be pinned as well.")
     dead_rows_share: float = Field(

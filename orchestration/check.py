@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbt_like_checks import InvalidChecks, load_checks
-from knowledge.errors import IndexUnavailable, KnowledgeError
+from knowledge.errors import IndexUnavailable, KnowledgeError, NotFound
 from knowledge.home import Home
 from knowledge.model.collection import Collection
 from knowledge.runtime import Runtime, open_runtime
@@ -71,9 +71,13 @@ def _suite(runtime: Runtime, collection: Collection, suite: str) -> list[Looked]
 
 
 def _collections(runtime: Runtime, tenant: str | None, slug: str | None) -> list[Collection]:
+    """Those that are named, or all. Raises `NotFound` for a name that names none."""
     if tenant is not None and slug is not None:
         return [runtime.collection(tenant, slug)]
-    return list_collections(runtime.owner, tenant)
+    found = list_collections(runtime.owner, tenant)
+    if tenant is not None and not found:
+        raise NotFound(f"there is no tenant {tenant} with a collection")
+    return found
 
 
 def _wire(collection: Collection, suite: str, looked: Looked) -> dict[str, Any]:

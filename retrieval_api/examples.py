@@ -236,6 +236,7 @@ REBUILD: Final[dict[str, Any]] = {
     "startedAt": None,
     "finishedAt": None,
     "attempts": 0,
+    "failedAttempts": 0,
     "itemsWritten": 0,
     "revision": None,
     "error": None,

@@ -141,7 +141,7 @@ PROBLEM_SCHEMA: Final = _object(
 _TIME_OR_NULL: Final = {"type": ["string", "null"], "format": "date-time"}
 REBUILD_SCHEMA: Final = _object(
     "rebuildId collection collectionId state reason embeddingProfileVersion requestedBy requestedAt"
-    " startedAt finishedAt attempts itemsWritten revision error",
+    " startedAt finishedAt attempts failedAttempts itemsWritten revision error",
     rebuildId={"type": "string", "format": "uuid"},
     collection=_STRING,
     collectionId={"type": "string", "format": "uuid"},
@@ -152,7 +152,8 @@ REBUILD_SCHEMA: Final = _object(
     requestedAt={"type": "string", "format": "date-time"},
     startedAt=_TIME_OR_NULL,
     finishedAt=_TIME_OR_NULL,
-    attempts={"type": "integer"},
+    attempts={"type": "integer", "description": "How often it was taken up."},
+    failedAttempts={"type": "integer", "description": "Of them, those that count as failed."},
     itemsWritten={"type": "integer", "description": "Items embedded or written so far."},
     revision={"type": ["integer", "null"], "description": "The one that serves from it."},
     error={"type": ["string", "null"], "description": "Why the last attempt failed."},

@@ -13,11 +13,11 @@ from knowledge.cli.session import opened, progress
 from knowledge.cli.waiting import has_daemon, wait_until_rebuilt
 from knowledge.errors import KnowledgeError
 from knowledge.indexing.collecting import collect
-from knowledge.indexing.rebuilding import request_rebuild
+from knowledge.indexing.rebuild_requests import request_rebuild
 from knowledge.indexing.wire import rebuild_to_wire
 from knowledge.model.collection import Collection
 from knowledge.model.revision import IndexRevision
-from knowledge.storage.postgres import catalogue, revisions
+from knowledge.storage.postgres import catalogue, rebuilds, revisions
 from knowledge.storage.postgres.rebuilds import Rebuild, RebuildState
 
 NO_PROFILE: Final = "none"
@@ -108,7 +108,7 @@ def set_(
     timeout_s: float,
     as_json: bool,
 ) -> None:
-    """Change the profile (the next run rebuilds with it) or whether remote models are allowed."""
+    """Change the profile (asks for a rebuild with it) or whether remote models are allowed."""
     if profile is None and allow_remote is None:
         raise click.UsageError("say what to set: --profile NAME@V|none or --allow-remote")
     with opened() as runtime:
@@ -124,11 +124,13 @@ def set_(
             asked = request_rebuild(
                 runtime.app, found, profile=named, reason="profile", requested_by="operator"
             )
+        failure = None
         changed = runtime.collection(tenant, collection)
         if wait and asked is not None:
-            asked = wait_until_rebuilt(
+            failure = wait_until_rebuilt(
                 runtime, changed, asked, timeout_s=timeout_s, progress=progress()
             )
+            asked = rebuilds.find(runtime.app, tenant, asked.rebuild_id)
             changed = runtime.collection(tenant, collection)
         if as_json:
             served = revisions.serving_revisions(runtime.app, changed)
@@ -137,7 +139,7 @@ def set_(
         else:
             click.echo(_changed(changed, asked, has_daemon(runtime.home)))
     if wait and asked is not None and asked.state is not RebuildState.SWITCHED:
-        raise KnowledgeError(asked.error or f"the rebuild is {asked.state}")
+        raise KnowledgeError(asked.error or failure or f"the rebuild is {asked.state}")
 
 
 @collections_command.command("collect", short_help="Remove revisions that are kept no longer.")

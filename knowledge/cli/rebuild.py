@@ -11,7 +11,8 @@ from knowledge.cli.output import block, plural, print_json
 from knowledge.cli.session import opened, progress
 from knowledge.cli.waiting import has_daemon, wait_until_rebuilt
 from knowledge.errors import KnowledgeError, NotFound
-from knowledge.indexing.rebuilding import cancel_rebuild, clear_ended, request_rebuild
+from knowledge.indexing.rebuild_requests import cancel_rebuild, request_rebuild
+from knowledge.indexing.rebuilding import clear_ended
 from knowledge.indexing.wire import rebuild_to_wire
 from knowledge.model.collection import Collection
 from knowledge.runtime import Runtime
@@ -56,8 +57,9 @@ def rebuild_command(
                 _cancel(runtime, found, asked)
         else:
             asked = _request(runtime, found, profile)
+        failure = None
         if wait and asked.state.is_active:
-            asked = wait_until_rebuilt(
+            failure = wait_until_rebuilt(
                 runtime, found, asked, timeout_s=timeout_s, progress=progress()
             )
         asked = rebuilds.find(runtime.app, tenant, asked.rebuild_id)
@@ -67,7 +69,7 @@ def rebuild_command(
     else:
         click.echo(_text(asked, found, daemon=daemon))
     if wait and asked.state is not RebuildState.SWITCHED:
-        raise KnowledgeError(asked.error or f"the rebuild is {asked.state}")
+        raise KnowledgeError(asked.error or failure or f"the rebuild is {asked.state}")
 
 
 def _request(runtime: Runtime, collection: Collection, profile: str | None) -> Rebuild:
@@ -90,7 +92,7 @@ def _request(runtime: Runtime, collection: Collection, profile: str | None) -> R
 def _cancel(runtime: Runtime, collection: Collection, asked: Rebuild) -> None:
     if not cancel_rebuild(runtime.app, collection, asked):
         raise KnowledgeError(f"rebuild {asked.rebuild_id} has ended already")
-    clear_ended(runtime, collection, asked)
+    clear_ended(runtime, collection, asked.rebuild_id)
 
 
 def _last(runtime: Runtime, collection: Collection) -> Rebuild:

@@ -94,26 +94,28 @@ def wait_until_rebuilt(
     *,
     timeout_s: float,
     progress: Callable[[str], None],
-) -> Rebuild:
+) -> str | None:
     """Wait for the end of a rebuild; where no daemon runs, build it from here.
 
-    Returns it as it is then; one that is still at work after ``timeout_s`` goes on.
+    Returns why it did not end, where that is known; one that takes longer goes on.
     """
     started = time.monotonic()
-    has_run = False
+    has_run, failure = False, None
     while True:
         found = rebuilds.find(runtime.app, collection.tenant_id, wanted.rebuild_id)
         left = timeout_s - (time.monotonic() - started)
-        if not found.state.is_active or left <= 0:
-            return found
+        if not found.state.is_active:
+            return None
+        if left <= 0:
+            return f"not built after {timeout_s:g} s: it goes on, see `knowledge rebuild --status`"
         if has_daemon(runtime.home):
             time.sleep(POLL_S)
         elif has_run:
-            return found
+            return failure
         else:
             has_run = True
             progress(f"rebuilding {collection.partition} (no stack runs, so it happens here)")
-            _run(
+            failure = _run(
                 runtime.home,
                 collection,
                 left,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from knowledge.crash_points import reached
-from knowledge.indexing.rebuilding import request_rebuild
+from knowledge.errors import Conflict
+from knowledge.indexing.rebuild_requests import request_rebuild
+from knowledge.indexing.rebuilding import clear_ended
 from knowledge.indexing.tick import leased
 from knowledge.model.collection import Collection
 from knowledge.model.revision import Generation
@@ -96,17 +98,23 @@ def _drop_unread(runtime: Runtime, held: Lease) -> int:
     unread = set(collecting.unread_generations(runtime.owner, held.collection))
     dropped = 0
     for generation in _generations(runtime, held.collection, ("retired", "building")):
-        if generation.generation_id in unread:
-            runtime.index.drop_generation(generation)
-            with runtime.app.tenant(generation.tenant_id) as connection:
-                lease.require(connection, held)
-                revisions.set_collected(connection, generation)
-            dropped += 1
+        if generation.generation_id not in unread:
+            continue
+        if generation.rebuild_id is not None and generation.state == "building":
+            # Its builder may not have noticed yet that it was cancelled.
+            dropped += clear_ended(runtime, held.collection, generation.rebuild_id)
+            continue
+        runtime.index.drop_generation(generation)
+        with runtime.app.tenant(generation.tenant_id) as connection:
+            lease.require(connection, held)
+            revisions.set_collected(connection, generation)
+        dropped += 1
     return dropped
 
 
 def _delete_unseen(runtime: Runtime, held: Lease, floor: int) -> int:
-    generations = _generations(runtime, held.collection, _READ)
+    found = _generations(runtime, held.collection, _READ)
+    generations = [generation for generation in found if generation.applied_rev > 0]
     for ids in collecting.unseen_ids(runtime.owner, held.collection, floor):
         for generation in generations:
             runtime.index.delete(generation, ids)
@@ -134,11 +142,12 @@ def _renew(runtime: Runtime, collection: Collection) -> Rebuild | None:
         serving = revisions.serving_generation(connection, collection)
     if found is not None or serving is None:
         return found
-    return request_rebuild(
-        runtime.app,
-        collection,
-        profile=serving.embedding_profile,
-        reason="dead_rows",
-        requested_by="garbage collection",
-        rebuild_id=uuid.uuid5(serving.generation_id, f"dead rows at {serving.applied_rev}"),
-    )
+    with suppress(Conflict):  # somebody asked for another one at this moment
+        return request_rebuild(
+            runtime.app,
+            collection,
+            profile=serving.embedding_profile,
+            reason="dead_rows",
+            requested_by="garbage collection",
+        )
+    return None

@@ -9,11 +9,19 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from knowledge.crash_points import reached
-from knowledge.errors import KnowledgeError, RebuildCancelled, RebuildHeld
+from knowledge.errors import (
+    KnowledgeError,
+    LeaseHeld,
+    RebuildCancelled,
+    RebuildFailed,
+    RebuildHeld,
+    Unavailable,
+)
 from knowledge.indexing.convergence import (
     Target,
     carry_acls,
@@ -24,15 +32,15 @@ from knowledge.indexing.convergence import (
     write_metadata,
 )
 from knowledge.indexing.embeddings import embed_for
+from knowledge.indexing.rebuild_requests import builder_lock, keep_serving
 from knowledge.indexing.serving import require_metadata
 from knowledge.indexing.tick import leased
 from knowledge.model.collection import Collection
 from knowledge.model.revision import Generation
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import catalogue, clock, inbox, lease, rebuilds, revisions
-from knowledge.storage.postgres.database import Database, Transaction
+from knowledge.storage.postgres import clock, inbox, lease, rebuilds, revisions
 from knowledge.storage.postgres.lease import Lease
-from knowledge.storage.postgres.rebuilds import Reason, Rebuild, RebuildState
+from knowledge.storage.postgres.rebuilds import Rebuild, RebuildState
 
 MAX_ROUNDS: Final = 20
 """Rounds of replay outside the lease; a collection that changes faster is finished inside it."""
@@ -55,55 +63,6 @@ class Rebuilt:
     seconds: float
 
 
-def request_rebuild(
-    app: Database,
-    collection: Collection,
-    *,
-    profile: str | None,
-    reason: Reason,
-    requested_by: str,
-    rebuild_id: uuid.UUID | None = None,
-) -> Rebuild | None:
-    """Pin ``profile`` and ask for a generation built with it; it is built by `rebuild`.
-
-    None where nothing was published yet: then the first publish builds with it. The same
-    ``rebuild_id`` again, or a rebuild to the same profile that is active, changes nothing.
-    Raises `Conflict` while another one is active.
-    """
-    with app.tenant(collection.tenant_id) as connection:
-        catalogue.set_embedding_profile(connection, collection, profile)
-        if revisions.serving_generation(connection, collection) is None:
-            return None
-        return rebuilds.request(
-            connection,
-            collection,
-            rebuild_id=rebuild_id or uuid.uuid4(),
-            reason=reason,
-            profile=profile,
-            requested_by=requested_by,
-        )
-
-
-def cancel_rebuild(app: Database, collection: Collection, wanted: Rebuild) -> bool:
-    """Cancel an active rebuild; False for one that has ended. What served goes on serving.
-
-    A builder that runs notices at its next batch and removes what it wrote; what a killed one
-    left is removed by `clear_ended` or garbage collection. The profile that serves is pinned.
-    """
-    with app.tenant(wanted.tenant_id) as connection:
-        if not rebuilds.cancel(connection, wanted.rebuild_id):
-            return False
-        _keep_serving(connection, collection)
-    return True
-
-
-def clear_ended(runtime: Runtime, collection: Collection, wanted: Rebuild) -> None:
-    """Remove what a cancelled or failed rebuild wrote, unless its builder is still at it."""
-    with runtime.app.session_lock(_lock(wanted)) as nobody_builds:
-        if nobody_builds:
-            drop_built(runtime, collection, wanted.rebuild_id)
-
-
 def rebuild(
     runtime: Runtime,
     wanted: Rebuild,
@@ -113,27 +72,37 @@ def rebuild(
 ) -> Rebuilt:
     """Build, replay and switch. Killed anywhere and run again, it goes on where it was.
 
-    Raises `RebuildHeld` when another process is at work on it, `RebuildCancelled`, and what
-    embedding and writing raise; then the old generation serves as before, and the rebuild is
-    tried again until its attempts are used up.
+    Raises `RebuildHeld` when another process is at work on it, `RebuildCancelled`,
+    `RebuildFailed` when processes ended under it too often, and what embedding and writing
+    raise; then the old generation serves as before, and the rebuild is tried again until its
+    attempts are used up.
     """
-    with runtime.app.session_lock(_lock(wanted)) as is_mine:
+    with runtime.app.session_lock(builder_lock(wanted.rebuild_id)) as is_mine:
         if not is_mine:
             raise RebuildHeld(f"another run is at work on rebuild {wanted.rebuild_id}")
         collection = runtime.collection(wanted.tenant_id, str(wanted.collection_id))
+        claimed = _claim(runtime, collection, wanted)
+        reached("rebuild.claimed")
         try:
-            return _Builder(runtime, collection, wanted, progress).run(owner)
+            return _Builder(runtime, collection, claimed, progress).run(owner)
+        except RebuildHeld:
+            raise
         except RebuildCancelled:
             drop_built(runtime, collection, wanted.rebuild_id)
             raise
-        except Exception as error:  # whatever it was, an operator must find it with the rebuild
-            reason = error.message if isinstance(error, KnowledgeError) else repr(error)
-            _note_failure(runtime, collection, wanted, reason)
+        except BaseException as error:  # an interrupt too: the next run must find it requested
+            _note_failure(runtime, collection, claimed, error)
             raise
 
 
+def clear_ended(runtime: Runtime, collection: Collection, rebuild_id: uuid.UUID) -> int:
+    """Remove what a rebuild that has ended wrote, unless its builder is still at it."""
+    with runtime.app.session_lock(builder_lock(rebuild_id)) as nobody_builds:
+        return drop_built(runtime, collection, rebuild_id) if nobody_builds else 0
+
+
 def drop_built(runtime: Runtime, collection: Collection, rebuild_id: uuid.UUID) -> int:
-    """Remove what a rebuild that has ended wrote and nothing serves from. Returns how many."""
+    """Remove what a rebuild wrote and nothing serves from. Returns how many generations."""
     with runtime.app.tenant(collection.tenant_id) as connection:
         building = revisions.generations_in(
             connection, collection, backend=runtime.index.name, states=["building"]
@@ -146,28 +115,44 @@ def drop_built(runtime: Runtime, collection: Collection, rebuild_id: uuid.UUID) 
     return len(built)
 
 
-def _note_failure(runtime: Runtime, collection: Collection, wanted: Rebuild, reason: str) -> None:
+def _claim(runtime: Runtime, collection: Collection, wanted: Rebuild) -> Rebuild:
+    """Take the rebuild up and mark what serves as Rebuilding; give it up after too many ends."""
+    max_attempts = runtime.settings.indexing.max_attempts
+    with runtime.app.tenant(collection.tenant_id) as connection:
+        clock.lock_head(connection, collection)
+        claimed = rebuilds.claim(connection, wanted)
+        if claimed.attempts < max_attempts:
+            revisions.mark_rebuilding(connection, collection)
+            return claimed
+        reason = claimed.error or f"the processes that built it ended {claimed.attempts} times"
+        rebuilds.note_failure(connection, claimed, reason, counts=False, max_attempts=max_attempts)
+        keep_serving(connection, collection)
+    drop_built(runtime, collection, wanted.rebuild_id)
+    raise RebuildFailed(f"rebuild {wanted.rebuild_id} is given up: {reason}")
+
+
+def _note_failure(
+    runtime: Runtime, collection: Collection, claimed: Rebuild, error: BaseException
+) -> None:
     """Keep why an attempt failed; after the last one what serves is pinned again."""
-    with runtime.app.tenant(wanted.tenant_id) as connection:
-        state = rebuilds.note_failure(
-            connection, wanted, reason, max_attempts=runtime.settings.indexing.max_attempts
-        )
+    reason = error.message if isinstance(error, KnowledgeError) else repr(error)
+    passes = isinstance(error, (Unavailable, LeaseHeld)) or not isinstance(error, Exception)
+    with suppress(Unavailable):  # the error that is under way says more
+        with runtime.app.tenant(claimed.tenant_id) as connection:
+            clock.lock_head(connection, collection)
+            state = rebuilds.note_failure(
+                connection,
+                claimed,
+                reason,
+                counts=not passes,
+                max_attempts=runtime.settings.indexing.max_attempts,
+            )
+            if state is RebuildState.FAILED:
+                keep_serving(connection, collection)
+            elif state is RebuildState.REQUESTED:
+                revisions.mark_rebuilt(connection, collection)
         if state is RebuildState.FAILED:
-            _keep_serving(connection, collection)
-    if not state.is_active:
-        drop_built(runtime, collection, wanted.rebuild_id)
-
-
-def _keep_serving(connection: Transaction, collection: Collection) -> None:
-    """The rebuild ended without a switch: what serves is Ready, and its profile pinned."""
-    revisions.mark_rebuilt(connection, collection)
-    serving = revisions.serving_generation(connection, collection)
-    if serving is not None:
-        catalogue.set_embedding_profile(connection, collection, serving.embedding_profile)
-
-
-def _lock(wanted: Rebuild) -> str:
-    return f"rebuild {wanted.rebuild_id}"
+            drop_built(runtime, collection, claimed.rebuild_id)
 
 
 class _Builder:
@@ -189,24 +174,22 @@ class _Builder:
         self._rounds = 0
 
     def run(self, owner: str) -> Rebuilt:
-        generation = self._claim()
-        reached("rebuild.claimed")
-        generation = self._catch_up(generation)
+        self._catch_up(self._generation())
         reached("rebuild.caught_up")
         collection = self._collection
         with leased(self._runtime, collection.tenant_id, collection.slug, owner) as held:
             since = time.monotonic()
-            done = self._finish(held, generation)
+            # Cancelled, taken up by another, or collected from, while we waited for the lease.
+            self._note(0)
+            done = self._finish(held, self._generation())
             lease.release(self._runtime.app, held)
         return replace(done, lease_s=time.monotonic() - since)
 
-    def _claim(self) -> Generation:
-        """Count the attempt, mark what serves as Rebuilding, and make or find the generation."""
+    def _generation(self) -> Generation:
+        """The generation that an earlier attempt began, or a new one."""
         runtime, collection, wanted = self._runtime, self._collection, self._wanted
         profile = wanted.embedding_profile
         with runtime.app.tenant(collection.tenant_id) as connection:
-            rebuilds.claim(connection, wanted)
-            revisions.mark_rebuilding(connection, collection)
             found = revisions.building_generation(
                 connection,
                 collection,
@@ -222,7 +205,7 @@ class _Builder:
         reached("rebuild.generation_added")
         return found
 
-    def _catch_up(self, generation: Generation) -> Generation:
+    def _catch_up(self, generation: Generation) -> None:
         """Write what is visible at the start, then replay what was published meanwhile."""
         head = generation.applied_rev or generation.created_rev
         while True:
@@ -230,7 +213,7 @@ class _Builder:
             self._progress(f"{self._collection.partition}: written up to revision {head}")
             today = self._today().head_rev
             if today == head or self._rounds >= MAX_ROUNDS:
-                return generation
+                return
             head = today
 
     def _round(self, generation: Generation, head: int) -> Generation:

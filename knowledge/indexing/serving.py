@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from knowledge.crash_points import reached
-from knowledge.errors import IndexInconsistent
+from knowledge.errors import Conflict, IndexInconsistent
 from knowledge.indexing.convergence import Target, plan_hybrid, plan_metadata, verify_hybrid
+from knowledge.indexing.rebuild_requests import request_rebuild
 from knowledge.model.revision import IndexKind
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import clock, inbox, lease, metadata, revisions
@@ -47,6 +49,7 @@ def serve(runtime: Runtime, held: Lease) -> Switched:
         inbox.settle_served(connection, collection.collection_id, head)
         reached("serving.switching")
     reached("serving.switched")
+    _follow_pin(runtime, hybrid)
     lease.release(runtime.app, held)
     return Switched(
         revision=head,
@@ -54,6 +57,20 @@ def serve(runtime: Runtime, held: Lease) -> Switched:
         items=items,
         seconds=time.monotonic() - started,
     )
+
+
+def _follow_pin(runtime: Runtime, hybrid: Target) -> None:
+    """Ask for the rebuild that a profile pinned during the first build could not ask for yet."""
+    today = runtime.collection(hybrid.collection.tenant_id, hybrid.collection.slug)
+    if today.embedding_profile != hybrid.generation.embedding_profile:
+        with suppress(Conflict):  # it is at work
+            request_rebuild(
+                runtime.app,
+                today,
+                profile=today.embedding_profile,
+                reason="profile",
+                requested_by="publish",
+            )
 
 
 def _nothing_published(runtime: Runtime, held: Lease, started: float) -> Switched:

@@ -26,7 +26,10 @@ from knowledge.storage.postgres.retrieval import METADATA_COVERAGE, readable_ver
 from knowledge.text import bm25
 
 NOT_FOUND: Final = "there is no chunk with this id that this client may read"
+LOST: Final = "the index does not return it: run `knowledge check --suite hybrid_index`"
 RAN: Final = (LegState.OK, LegState.FALLBACK)
+SIGNAL_ERROR: Final = 1e-4
+"""By how much the index's arithmetic differs from that of the signals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +202,19 @@ def _leg(
         weakest=None if weakest is None else round(weakest, 6),
         reason=None
         if rank
-        else _why_unranked(leg, key, signal, len(ranked))
+        else _why_unranked(leg, key, signal, ranked)
         if ran
         else leg.report.reason,
     )
 
 
-def _why_unranked(leg: LegHits, key: uuid.UUID, signal: float | None, ranked: int) -> str:
-    """Why a leg that ran does not rank the chunk."""
+def _why_unranked(
+    leg: LegHits, key: uuid.UUID, signal: float | None, ranked: Sequence[float]
+) -> str:
+    """Why a leg that ran does not rank the chunk; ``ranked`` are the signals of those it ranks."""
     name = leg.report.leg
-    if signal is None:
-        return "its vector, or the query's, is not known"
+    if signal is None:  # the index that has just answered has no vector of it
+        return LOST
     if name is Leg.FULL_TEXT and not signal:
         return "it holds none of the query's words"
     if name is Leg.METADATA and signal < METADATA_COVERAGE:
@@ -218,8 +223,21 @@ def _why_unranked(leg: LegHits, key: uuid.UUID, signal: float | None, ranked: in
             f" {METADATA_COVERAGE:.0%} are needed"
         )
     if any(hit.object_id == key for hit in leg.hits):
-        return f"the index found it, but beyond the {ranked} that are ranked"
-    return f"its rank is beyond the {ranked} hits of this leg"
+        return f"the index found it, but beyond the {len(ranked)} that are ranked"
+    if _is_lost(leg, signal, ranked):
+        return LOST
+    return f"its rank is beyond the {len(ranked)} hits of this leg"
+
+
+def _is_lost(leg: LegHits, signal: float, ranked: Sequence[float]) -> bool:
+    """Whether the index would have returned the chunk if it held it.
+
+    It ranks every item by the signal, and stops only at as many as are asked for. PostgreSQL does
+    not: it reads a part of what common words find.
+    """
+    if leg.report.leg is Leg.METADATA or leg.report.state is LegState.FALLBACK:
+        return False
+    return len(leg.hits) < leg.asked or signal > min(ranked, default=signal) + SIGNAL_ERROR
 
 
 def _place(scores: Mapping[uuid.UUID, float], key: uuid.UUID) -> int | None:

@@ -47,10 +47,11 @@ class Sources:
 
 @dataclass(slots=True)
 class LegHits:
-    """A leg's hits in one collection, best first, with its report."""
+    """A leg's hits in one collection, best first, with its report; at most ``asked`` of them."""
 
     report: LegReport
     hits: list[Hit] = field(default_factory=list)
+    asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ async def run_leg(leg: Leg, run: LegRun) -> LegHits:
         latency_ms=(time.perf_counter() - started) * 1000,
         reason=reason,
     )
-    return LegHits(report, hits)
+    asked = over_fetched(run.depth) if leg is Leg.FULL_TEXT else run.depth
+    return LegHits(report, hits, asked)
 
 
 def skipped(leg: Leg, target: Target | None, reason: str) -> LegHits:

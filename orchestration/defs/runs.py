@@ -9,6 +9,7 @@ from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 from orchestration.defs.resources import PROCESS_TAG, is_process_gone
 
 PARTITION_TAG = "dagster/partition"
+RUN_KEY_TAG = "dagster/run_key"
 UNFINISHED = (
     DagsterRunStatus.NOT_STARTED,
     DagsterRunStatus.QUEUED,
@@ -55,3 +56,8 @@ def _is_abandoned(record: RunRecord) -> bool:
     if tag := record.dagster_run.tags.get(PROCESS_TAG):
         return is_process_gone(tag)
     return time.time() - (record.start_time or 0) > UNTAGGED_PATIENCE_S
+
+
+def was_run(instance: DagsterInstance, run_key: str) -> bool:
+    """Whether a run of this key exists: Dagster runs a key once, whatever became of it."""
+    return bool(instance.get_run_records(RunsFilter(tags={RUN_KEY_TAG: run_key}), limit=1))

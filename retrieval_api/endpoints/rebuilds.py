@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from knowledge.errors import Conflict, InvalidInput, NotFound
-from knowledge.indexing.rebuilding import cancel_rebuild, request_rebuild
+from knowledge.indexing.rebuild_requests import cancel_rebuild, request_rebuild
 from knowledge.indexing.wire import rebuild_to_wire
 from knowledge.model.collection import Collection
 from knowledge.model.scope import ADMIN
@@ -33,12 +34,12 @@ async def post_rebuild(request: Request) -> Response:
     projects = (await service.granted(caller, ADMIN))["projects"]
     given = await read_json(request) if await request.body() else {}
     body = RebuildBody.model_validate(given)
-    rebuild_id = _rebuild_id(caller, request)
+    key = _key(request)
     name = request.path_params["collection"]
 
     def ask() -> dict[str, Any]:
         collection = _collection(service, caller, name, projects)
-        return rebuild_to_wire(_asked(service, caller, collection, body, rebuild_id), collection)
+        return rebuild_to_wire(_asked(service, caller, collection, body, key), collection)
 
     return JSONResponse(await asyncio.to_thread(ask), 202)
 
@@ -59,7 +60,9 @@ async def post_cancel(request: Request) -> Response:
     return await _with_rebuild(request, cancel)
 
 
-async def _with_rebuild(request: Request, act: Any) -> Response:
+async def _with_rebuild(
+    request: Request, act: Callable[[Service, Collection, Rebuild], Rebuild]
+) -> Response:
     service = service_of(request)
     caller = service.authenticate(request, ADMIN)
     projects = (await service.granted(caller, ADMIN))["projects"]
@@ -94,8 +97,10 @@ def _asked(
     caller: Caller,
     collection: Collection,
     body: RebuildBody,
-    rebuild_id: uuid.UUID | None,
+    key: str | None,
 ) -> Rebuild:
+    """What was asked for; the same key of the same caller stands for the same rebuild."""
+    place = f"{caller.tenant_id}\x1f{caller.client_id}\x1f{collection.collection_id}\x1f{key}"
     profile = collection.embedding_profile
     if body.names_profile:
         profile = body.embedding_profile_version
@@ -109,19 +114,15 @@ def _asked(
         profile=profile,
         reason="requested",
         requested_by=caller.client_id,
-        rebuild_id=rebuild_id,
+        rebuild_id=None if key is None else uuid.uuid5(uuid.NAMESPACE_URL, place),
     )
     if asked is None:
         raise Conflict(f"collection {collection.slug} has no index yet: publish something first")
     return asked
 
 
-def _rebuild_id(caller: Caller, request: Request) -> uuid.UUID | None:
-    """The id that the caller's key stands for: the same key, the same rebuild."""
+def _key(request: Request) -> str | None:
     key = request.headers.get(KEY_HEADER)
-    if key is None:
-        return None
-    if not 1 <= len(key) <= MAX_KEY_CHARS:
+    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
         raise InvalidInput(f"Idempotency-Key must have 1 to {MAX_KEY_CHARS} characters")
-    place = f"{caller.tenant_id}\x1f{caller.client_id}\x1f{request.path_params['collection']}"
-    return uuid.uuid5(uuid.NAMESPACE_URL, f"{place}\x1f{key}")
+    return key

@@ -197,6 +197,19 @@ def test_an_unknown_collection_is_one_line(knowledge: Knowledge, tenant: str) ->
     assert "nowhere" in knowledge("check", "-t", tenant, "-c", "nowhere").failure
 
 
+@pytest.mark.parametrize("suite", [(), ("--suite", "collection")])
+def test_an_unknown_tenant_is_one_line(knowledge: Knowledge, suite: tuple[str, ...]) -> None:
+    assert (
+        "there is no tenant acmee with a collection"
+        in knowledge("check", "-t", "acmee", *suite).failure
+    )
+
+
+def test_a_tenant_without_collections_is_one_line(knowledge: Knowledge, tenant: str) -> None:
+    failure = knowledge("check", "-t", tenant).failure
+    assert f"there is no tenant {tenant} with a collection" in failure
+
+
 def test_without_an_installation_nothing_is_started(
     knowledge: Knowledge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

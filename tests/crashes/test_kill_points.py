@@ -14,7 +14,8 @@ import pytest
 
 from knowledge.crash_points import COLLECT_POINTS, PUBLISH_POINTS, REBUILD_POINTS
 from knowledge.indexing.collecting import collect
-from knowledge.indexing.rebuilding import rebuild, request_rebuild
+from knowledge.indexing.rebuild_requests import request_rebuild
+from knowledge.indexing.rebuilding import rebuild
 from knowledge.model.collection import Collection
 from knowledge.runtime import Runtime
 from knowledge.settings import load_settings

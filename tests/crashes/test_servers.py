@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from knowledge.errors import IndexUnavailable
 from knowledge.home import Home
 from knowledge.model.collection import Collection
 from knowledge.runtime import Runtime, open_runtime
@@ -88,7 +89,7 @@ def _items(site: Site, collection: Collection) -> int:
         )
     try:
         return sum(map(site.runtime.index.count, building))
-    except Exception:  # its storage is being made at this moment
+    except IndexUnavailable:  # its storage is being made at this moment
         return 0
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from knowledge.errors import RevisionCollected
-from knowledge.indexing.collecting import collect, retention
-from knowledge.indexing.rebuilding import rebuild, request_rebuild
+from knowledge.indexing.collecting import MARGIN_S, collect, retention
+from knowledge.indexing.rebuild_requests import request_rebuild
+from knowledge.indexing.rebuilding import rebuild
 from knowledge.model.collection import Collection
 from knowledge.retrieval.request import SearchRequest
 from knowledge.runtime import Runtime
@@ -68,6 +70,18 @@ def test_old_revisions_are_refused_and_their_rows_gone(
     assert (again.floor, again.revisions, again.chunk_versions) == (4, 0, 0)
     publish_documents(indexed, collection, [_doc("a", "lease version6"), _doc("b", "lease kept")])
     assert _texts(asker, indexed, tenant) == {"lease version6", "lease kept"}
+
+
+def test_what_was_marked_is_deleted_only_when_every_request_that_may_read_it_is_over(
+    indexed: Runtime, collection: Collection
+) -> None:
+    _publish_five(indexed, collection)
+    retrieval = indexed.settings.retrieval.model_copy(update={"request_timeout_s": 0.3})
+    patient = replace(
+        indexed, settings=indexed.settings.model_copy(update={"retrieval": retrieval})
+    )
+    assert collect(patient, collection, owner="run-c").seconds >= 0.3 + MARGIN_S
+    assert collect(patient, collection, owner="run-d").seconds < MARGIN_S  # long marked
 
 
 def test_a_young_revision_is_kept_whatever_its_number(

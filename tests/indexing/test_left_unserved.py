@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from knowledge.indexing.collecting import collect
-from knowledge.indexing.rebuilding import rebuild, request_rebuild
+from knowledge.indexing.rebuild_requests import request_rebuild
+from knowledge.indexing.rebuilding import rebuild
 from knowledge.model.collection import Collection
 from knowledge.model.revision import IndexKind
 from knowledge.retrieval.request import SearchRequest

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from knowledge.errors import Conflict, KnowledgeError, RebuildCancelled, RebuildHeld
-from knowledge.indexing.rebuilding import Rebuilt, cancel_rebuild, rebuild, request_rebuild
+from knowledge.errors import (
+    Conflict,
+    IndexInconsistent,
+    IndexUnavailable,
+    KnowledgeError,
+    LeaseHeld,
+    RebuildCancelled,
+    RebuildFailed,
+    RebuildHeld,
+)
+from knowledge.indexing.rebuild_requests import cancel_rebuild, request_rebuild
+from knowledge.indexing.rebuilding import Rebuilt, rebuild
+from knowledge.indexing.tick import leased
+from knowledge.model.chunk import ChunkVersion
 from knowledge.model.collection import Collection
-from knowledge.model.revision import IndexState
+from knowledge.model.revision import Generation, IndexState
 from knowledge.retrieval.request import SearchRequest
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import rebuilds, revisions
+from knowledge.storage.backend import HybridIndex
+from knowledge.storage.postgres import lease, rebuilds, revisions
 from knowledge.storage.postgres.rebuilds import Rebuild, RebuildState
 from tests.asking import Asker, caller_of
 from tests.publication import announce_documents, collection_of, index, publish_documents
@@ -130,7 +144,12 @@ def test_a_cancelled_rebuild_leaves_what_served_and_nothing_else(
     publish_documents(indexed, collection, _documents(5))
     wanted = _request(indexed, collection, "minilm@1")
 
+    built: Generation | None = None
+
     def cancel(_line: str) -> None:
+        nonlocal built
+        (built,) = _building(indexed, collection)
+        assert indexed.index.count(built) == 5
         assert cancel_rebuild(indexed.app, collection, wanted)
 
     with pytest.raises(RebuildCancelled):
@@ -141,6 +160,16 @@ def test_a_cancelled_rebuild_leaves_what_served_and_nothing_else(
     assert indexed.collection(tenant, "docs").embedding_profile is None
     assert len(_found(asker, indexed, tenant, "lease")) == 5
     assert _building(indexed, collection) == []
+    assert built is not None
+    assert _is_gone(indexed, built)
+
+
+def _is_gone(runtime: Runtime, generation: Generation) -> bool:
+    """Whether the store holds nothing of a generation."""
+    try:
+        return runtime.index.count(generation) == 0
+    except IndexUnavailable:  # Weaviate does not know its tenant any more
+        return True
 
 
 def _building(runtime: Runtime, collection: Collection) -> list[Any]:
@@ -166,6 +195,93 @@ def test_a_rebuild_that_fails_for_good_leaves_the_old_generation_serving(
     assert _states(indexed, collection) == {IndexState.READY}
     assert indexed.collection(tenant, "docs").embedding_profile is None
     assert len(_found(asker, indexed, tenant, "lease")) == 5
+
+
+def test_a_rebuild_whose_processes_end_without_a_word_is_given_up(
+    indexed: Runtime, collection: Collection, tenant: str
+) -> None:
+    publish_documents(indexed, collection, _documents(3))
+    wanted = _request(indexed, collection, "minilm@1")
+    for _ in range(indexed.settings.indexing.max_attempts):
+        with indexed.app.tenant(tenant) as connection:
+            rebuilds.claim(connection, wanted)
+    with pytest.raises(RebuildFailed, match="ended 5 times"):
+        rebuild(indexed, wanted, owner="run-r")
+    assert rebuilds.find(indexed.app, tenant, wanted.rebuild_id).state is RebuildState.FAILED
+    assert _states(indexed, collection) == {IndexState.READY}
+    assert indexed.collection(tenant, "docs").embedding_profile is None
+
+
+def test_a_busy_collection_costs_no_attempt(
+    indexed: Runtime, collection: Collection, tenant: str
+) -> None:
+    publish_documents(indexed, collection, _documents(3))
+    wanted = _request(indexed, collection)
+    indexing = indexed.settings.indexing.model_copy(update={"lease_wait_s": 0.0})
+    impatient = replace(
+        indexed, settings=indexed.settings.model_copy(update={"indexing": indexing})
+    )
+    with leased(indexed, tenant, "docs", "a publish") as held:
+        with pytest.raises(LeaseHeld):
+            rebuild(impatient, wanted, owner="run-r")
+        lease.release(indexed.app, held)
+    found = rebuilds.find(indexed.app, tenant, wanted.rebuild_id)
+    assert (found.state, found.attempts, found.claims) == (RebuildState.REQUESTED, 0, 1)
+    assert "another run" in str(found.error)
+    assert _states(indexed, collection) == {IndexState.READY}
+    assert rebuild(indexed, wanted, owner="run-r").revision == 2
+
+
+def test_a_builder_that_was_taken_over_switches_nothing(
+    indexed: Runtime, collection: Collection, tenant: str
+) -> None:
+    publish_documents(indexed, collection, _documents(3))
+    wanted = _request(indexed, collection)
+
+    def take_over(_line: str) -> None:
+        with indexed.app.tenant(tenant) as connection:
+            rebuilds.claim(connection, wanted)
+
+    with pytest.raises(RebuildHeld, match="taken up"):
+        rebuild(indexed, wanted, owner="run-r", progress=take_over)
+    assert {r.revision for r in revisions.serving_revisions(indexed.app, collection)} == {1}
+
+
+def test_a_request_repeated_after_its_end_pins_nothing(
+    indexed: Runtime, collection: Collection, tenant: str
+) -> None:
+    publish_documents(indexed, collection, _documents(3))
+    wanted = _request(indexed, collection, "minilm@1")
+    assert cancel_rebuild(indexed.app, collection, wanted)
+    again = _request(indexed, collection, "minilm@1", rebuild_id=wanted.rebuild_id)
+    assert again.state is RebuildState.CANCELLED
+    assert indexed.collection(tenant, "docs").embedding_profile is None
+    with pytest.raises(Conflict, match="use another key"):
+        _request(indexed, collection, rebuild_id=wanted.rebuild_id)
+
+
+class _Deaf:
+    """An index whose fresh items are not found by their words."""
+
+    def __init__(self, inner: HybridIndex) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def probe(self, generation: Generation, version: ChunkVersion) -> bool:
+        return False
+
+
+def test_an_index_that_does_not_find_what_it_holds_is_not_switched_to(
+    indexed: Runtime, collection: Collection
+) -> None:
+    publish_documents(indexed, collection, _documents(3))
+    rebuild(indexed, _request(indexed, collection), owner="run-r")
+    deaf = replace(indexed, index=_Deaf(indexed.index))
+    with pytest.raises(IndexInconsistent, match="its words do not find it"):
+        rebuild(deaf, _request(indexed, collection), owner="run-d")
+    assert {r.revision for r in revisions.serving_revisions(indexed.app, collection)} == {2}
 
 
 def test_one_rebuild_a_collection_and_one_builder_a_rebuild(

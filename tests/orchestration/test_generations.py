@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from knowledge.home import Home
-from knowledge.indexing.rebuilding import cancel_rebuild, request_rebuild
+from knowledge.indexing.rebuild_requests import cancel_rebuild, request_rebuild
 from knowledge.model.collection import Collection
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import inbox, rebuilds, revisions
@@ -70,10 +70,11 @@ def test_a_rebuild_launched_by_hand_changes_the_profile_and_shows_in_the_lineage
     result = execute("rebuild", served.partition, embedding_profile="minilm@1")
     assert result.success
     assert _revisions(runtime, served) == {2}
-    for asset in ("hybrid_index", "serving"):
-        (event,) = result.get_asset_materialization_events()[asset == "serving" :][:1]
-        assert event.asset_key == dg.AssetKey(asset)
-        assert event.partition == served.partition
+    events = result.get_asset_materialization_events()
+    assert [event.asset_key for event in events] == [
+        dg.AssetKey(asset) for asset in ("hybrid_index", "serving")
+    ]
+    assert {event.partition for event in events} == {served.partition}
     assert runtime.collection(served.tenant_id, "docs").embedding_profile == "minilm@1"
 
 
@@ -98,6 +99,14 @@ def test_a_rebuild_that_was_asked_for_gets_one_run_and_publishes_go_on_beside_it
     asked = _asked(runtime, served)
     (request,) = _requests(rebuild_requests, instance, served)
     assert request.run_key == f"{asked.rebuild_id}:0"
+    stillborn = instance.create_run_for_job(
+        defs.resolve_job_def("rebuild"),
+        status=dg.DagsterRunStatus.NOT_STARTED,
+        tags={"dagster/partition": served.partition, "dagster/run_key": str(request.run_key)},
+    )
+    instance.report_run_failed(stillborn)
+    assert _requests(rebuild_requests, instance, served) == []  # the key was run: counted
+    assert rebuilds.find(runtime.app, served.tenant_id, asked.rebuild_id).claims == 1
     instance.create_run_for_job(
         defs.resolve_job_def("rebuild"),
         status=dg.DagsterRunStatus.NOT_STARTED,

@@ -16,7 +16,8 @@ import pytest
 from knowledge.crash_points import PUBLISH_POINTS
 from knowledge.errors import Conflict, RebuildCancelled
 from knowledge.indexing.collecting import collect
-from knowledge.indexing.rebuilding import cancel_rebuild, clear_ended, rebuild, request_rebuild
+from knowledge.indexing.rebuild_requests import cancel_rebuild, request_rebuild
+from knowledge.indexing.rebuilding import clear_ended, rebuild
 from knowledge.model.collection import Collection
 from knowledge.publishing.announcing import delete_source
 from knowledge.publishing.publish import PublishRequest, publish
@@ -155,7 +156,7 @@ class Driver:
             if crash.point == "rebuild.switched":
                 clock.rebuilt(wanted.embedding_profile)
             elif not self._is_active(wanted):
-                clear_ended(self.runtime, self.collections[clock.slug], wanted)
+                clear_ended(self.runtime, self.collections[clock.slug], wanted.rebuild_id)
             raise
         except RebuildCancelled:
             assert not self._is_active(wanted)
@@ -169,7 +170,7 @@ class Driver:
 
     def cancel(self, clock: Clock, wanted: Rebuild) -> None:
         if cancel_rebuild(self.runtime.app, self.collections[clock.slug], wanted):
-            clear_ended(self.runtime, self.collections[clock.slug], wanted)
+            clear_ended(self.runtime, self.collections[clock.slug], wanted.rebuild_id)
 
     def collect(self, clock: Clock, keep: int) -> None:
         """Keep the last ``keep`` revisions, however young. Raises `Crash`, as `index` does."""

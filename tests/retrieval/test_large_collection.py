@@ -35,7 +35,8 @@ def collection(runtime: Runtime) -> uuid.UUID:
             " content_hash, text_hash, words, title_words, terms)"
             " select gen_random_uuid(), 'large', %(c)s, gen_random_uuid(), 1, 1,"
             " gen_random_uuid(), 's1', 'p1', 'src/' || n, '', '', 't', 'document',"
-            " case when n %% 5000 = 7 then array['few'] else '{}' end, '', '', '1 x=1 ', '0 ',"
+            " case when n %% 5000 = 7 then array['few'] else '{}' end"
+            " || case when n %% 400 = 7 then array['fifty'] else '{}' end, '', '', '1 x=1 ', '0 ',"
             " array['data', 'w' || n %% 1000]"
             " || case when n %% 2 = 0 then array['value'] else '{}' end"
             " || case when n %% 3 = 0 then array['third'] else '{}' end"
@@ -101,6 +102,19 @@ def test_a_filter_that_admits_few_still_finds_them(runtime: Runtime, collection:
         assert len(_scores(runtime, collection, search, {"data": 1.0}, scope=few)) == 4
         rare = _scores(runtime, collection, search, {"data": 0.1, "w7": 7.0}, scope=few)
         assert len(rare) == 4
+
+
+@pytest.mark.parametrize("others", [{}, {"absent": 9.0}, {"w7": 7.0}])
+def test_what_holds_one_common_word_is_found_beside_what_holds_a_rarer_one(
+    runtime: Runtime, collection: uuid.UUID, others: dict[str, float]
+) -> None:
+    # Of the fifty, the index looks up the 16 that hold "third"; "data" stands in all of them.
+    fifty = replace(SCOPE, tags=("fifty",))
+    weights = {"data": 0.1, "third": 1.1, **others}
+    scores = _scores(runtime, collection, retrieval.search_full_text, weights, scope=fifty)
+    assert len(scores) == 50
+    assert scores == sorted(scores, reverse=True)
+    assert sum(1.1 < score % 7 < 1.3 for score in scores) == 16
 
 
 def test_metadata_hits_hold_most_of_the_query(runtime: Runtime, collection: uuid.UUID) -> None:

@@ -12,8 +12,9 @@ from knowledge.client import KnowledgeClient
 from knowledge.indexing.tick import leased, tick
 from knowledge.model.collection import Collection
 from knowledge.model.scope import TrustTier
+from knowledge.retrieval.explaining import LOST
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import catalogue
+from knowledge.storage.postgres import catalogue, revisions
 from retrieval_api.docs import openapi
 from tests.publication import announce_documents, collection_of, publish_documents
 from tests.retrieval_api.conftest import CallerFactory
@@ -129,6 +130,53 @@ def test_the_signals_of_no_candidate_are_those_it_has_where_it_is_found(
         for leg, value in expected.items():
             assert by_leg(found)[leg]["signal"] == pytest.approx(value, abs=1e-4)
     assert checked
+
+
+def _lose(runtime: Runtime, collection: Collection, path: str) -> str:
+    """Delete the chunk's object from the index alone; returns the chunk."""
+    with runtime.app.tenant(collection.tenant_id) as connection:
+        generation = revisions.serving_generation(connection, collection)
+        row = connection.execute(
+            "select object_id, chunk_id from chunk_versions where path = %s", [path]
+        ).fetchone()
+    assert generation is not None
+    assert row is not None
+    runtime.index.delete(generation, [row["object_id"]])
+    return str(row["chunk_id"])
+
+
+def test_an_object_that_the_index_lost_is_told_of_as_lost(
+    runtime: Runtime, tenant: str, caller_factory: CallerFactory
+) -> None:
+    collection = collection_of(runtime, tenant, profile="minilm@1")
+    clocks = [{"id": f"{n}.md", "text": f"Clock {n} ticks."} for n in range(3)]
+    publish_documents(runtime, collection, [*LEASES, *clocks])
+    chunk = _lose(runtime, collection, "1.md")
+    found = explained(caller_factory(tenant), chunk, "clock ticks")
+    assert found["outcome"] == "not_a_candidate"
+    legs = by_leg(found)
+    # Two hits come back where 60 were asked for, and 30 of 42 vectors.
+    for leg in ("fullText", "vector"):
+        assert legs[leg]["reason"] == LOST, leg
+    assert "rank is beyond" not in str(found)
+
+
+def test_a_lost_object_among_many_hits_is_known_by_its_signal(
+    runtime: Runtime, tenant: str, caller_factory: CallerFactory
+) -> None:
+    collection = collection_of(runtime, tenant)
+    texts = [("lease " * 9, 1), ("lease and a clock that ticks", 70)]
+    documents = [
+        {"id": f"{w[:9]}{n}", "text": f"{w} {n}"} for w, many in texts for n in range(many)
+    ]
+    publish_documents(runtime, collection, documents)
+    best = _lose(runtime, collection, documents[0]["id"])
+    reader = caller_factory(tenant)
+    assert by_leg(explained(reader, best, "lease"))["fullText"]["reason"] == LOST
+    others = (explained(reader, chunk_at(runtime, tenant, d["id"]), "lease") for d in documents[1:])
+    reasons = {by_leg(found)["fullText"]["reason"] for found in others}
+    assert len(reasons) == 3
+    assert LOST not in reasons
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ _PGVECTOR: Final[Mapping[str, Inject | Impossible]] = {
         "(%(path_prefix)s::text is null or path like %(path_prefix)s || '%%')",
     ),
     "nobody taken for everyone": _clause(
-        pgvector.CLAUSES, "acl", "(coalesce(acl, '{{}}') = '{{}}' or acl && %(acl)s)"
+        pgvector.CLAUSES, "acl", "(coalesce(acl, '{}') = '{}' or acl && %(acl)s)"
     ),
     "a source trimmed": _clause(pgvector.CLAUSES, "source", "trim(source_id) = any(%(sources)s)"),
     "visible at its end": _clause(pgvector.CLAUSES, "to_rev", "%(revision)s <= to_rev"),

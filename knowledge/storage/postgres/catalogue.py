@@ -210,7 +210,7 @@ def list_collections(database: Database, tenant_id: str | None = None) -> list[C
 def set_embedding_profile(
     connection: Connection[Row], collection: Collection, profile: str | None
 ) -> None:
-    """Pin another profile; the next run builds a generation with it, the old one serves till then."""
+    """Pin another profile, which a rebuild builds with; what serves keeps its own till then."""
     connection.execute(
         "update collections set embedding_profile = %s where collection_id = %s",
         [profile, collection.collection_id],

@@ -66,8 +66,13 @@ class Opening:
     title_terms: Sequence[str]
 
 
-def lock_head(connection: Connection[Row], collection: Collection) -> int:
-    """The head revision, locked until the transaction ends."""
+def lock_head(connection: Connection[Row], collection: Collection, *, patient: bool = True) -> int:
+    """The head revision, locked until the transaction ends.
+
+    Whoever is not ``patient`` waits 5 s for a publish that commits, then gets `Busy`.
+    """
+    if not patient:
+        connection.execute("set local lock_timeout = '5s'")
     row = connection.execute(
         "select head_rev from collections where collection_id = %s for update",
         [collection.collection_id],
@@ -319,10 +324,14 @@ def versions_with_new_acl(
 def latest_versions(
     app: Database, collection: Collection, revision: int, count: int
 ) -> list[ChunkVersion]:
-    """A few of the versions opened in ``revision``."""
-    for versions in _batches(app, collection, "from_rev = %(upto)s", upto=revision, size=count):
-        return versions
-    return []
+    """A few of the versions visible in ``revision``, those opened last first."""
+    with app.tenant(collection.tenant_id) as connection:
+        rows = connection.execute(
+            f"select {_INDEXED} from chunk_versions where collection_id = %(c)s and {_VISIBLE_AT}"
+            " order by from_rev desc limit %(n)s",
+            {"c": collection.collection_id, "upto": revision, "n": count},
+        ).fetchall()
+    return [_version(row, revision) for row in rows]
 
 
 def _batches(

@@ -19,8 +19,8 @@ from knowledge.storage.postgres.database import Database, Row
 @dataclass(frozen=True, slots=True)
 class Retention:
     """A revision is kept when it serves, is among the last ``revisions`` or is younger than
-    ``days``. A generation with a share of dead rows above ``dead_share`` (and ``dead_rows`` of
-    them) is built anew."""
+    ``days``. A generation with a share of dead rows above ``dead_share`` (0 to 1), and at least
+    ``dead_rows`` of them, is built anew."""
 
     revisions: int
     days: float
@@ -88,21 +88,29 @@ def age_of_marks_s(owner: Database, collection: Collection) -> float | None:
     return float(row["age"]) if row and row["age"] is not None else None
 
 
+_LEFT_OVER: Final = """
+    g.state = 'building' and (
+        exists (select from rebuilds b where b.rebuild_id = g.rebuild_id
+                and b.state not in ('requested', 'building'))
+        or exists (select from generations younger where younger.collection_id = g.collection_id
+                   and younger.backend <> 'postgres' and younger.created_at > g.created_at
+                   and (younger.rebuild_id = g.rebuild_id and younger.state = 'building'
+                        or g.rebuild_id is null and younger.state = 'serving'))
+    ) and g.backend <> 'postgres'
+"""
+"""Generations g that are never finished: those of ended rebuilds, and those that a killed run, or
+one of an older program, left for a younger one."""
+
+
 def unread_generations(owner: Database, collection: Collection) -> list[uuid.UUID]:
-    """Retired generations whose revisions are all collected, those of ended rebuilds, and those
-    that a killed run left for one with another profile: it serves, and is younger."""
+    """Retired generations whose revisions are all collected, and those left over unfinished."""
     with owner.transaction() as connection:
         rows = connection.execute(
             "select g.generation_id from generations g where g.collection_id = %s and ("
             " g.state = 'retired' and not exists (select from index_revisions r"
             "  where r.generation_id = g.generation_id and r.built_at is not null"
             "  and r.collected_at is null)"
-            " or g.state = 'building' and exists (select from rebuilds b"
-            "  where b.rebuild_id = g.rebuild_id and b.state in ('failed', 'cancelled'))"
-            " or g.state = 'building' and g.rebuild_id is null and g.backend <> 'postgres'"
-            "  and exists (select from generations s where s.collection_id = g.collection_id"
-            "  and s.state = 'serving' and s.backend <> 'postgres'"
-            "  and s.created_at > g.created_at))"
+            f" or {_LEFT_OVER})"
             " order by g.created_at",
             [collection.collection_id],
         ).fetchall()
@@ -195,9 +203,8 @@ def due(owner: Database, retention: Retention) -> list[str]:
             "  and g.items - c.open_chunks > %(dead_share)s * g.items"
             "  and not exists (select from rebuilds b where b.collection_id = c.collection_id"
             "   and b.state in ('requested', 'building'))"
-            " or exists (select from generations left_over join rebuilds b using (rebuild_id)"
-            "  where left_over.collection_id = c.collection_id and left_over.state = 'building'"
-            "  and b.state in ('failed', 'cancelled'))"
+            " or exists (select from generations g where g.collection_id = c.collection_id"
+            f"  and {_LEFT_OVER})"
             " order by 1",
             {
                 "revisions": retention.revisions,

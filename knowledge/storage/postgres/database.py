@@ -16,7 +16,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from knowledge.errors import DatabaseUnavailable, InvalidInput, NoTenant
+from knowledge.errors import Busy, DatabaseUnavailable, InvalidInput, NoTenant
 
 Params = Sequence[Any] | Mapping[str, Any]
 Row = dict[str, Any]
@@ -74,7 +74,8 @@ class Database:
     def session_lock(self, name: str) -> Iterator[bool]:
         """Try to be the only one on this server who holds ``name``; yields whether we are.
 
-        Held by a connection of its own, so a process that is killed lets it go at once.
+        Held by a connection of its own, so a process that is killed lets it go at once. A lost
+        connection loses it too, unnoticed: what must not be done twice needs a fencing token.
         """
         with self.transaction() as connection:
             key = [f"knowledge {name}"]
@@ -159,6 +160,8 @@ def translated() -> Iterator[None]:
     (a NUL character, a number out of range) `InvalidInput`."""
     try:
         yield
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+        raise Busy("another run is committing to this collection: try again") from error
     except (psycopg.OperationalError, PoolTimeout) as error:
         raise DatabaseUnavailable(f"PostgreSQL cannot be reached: {error}") from error
     except (psycopg.DataError, UnicodeEncodeError) as error:

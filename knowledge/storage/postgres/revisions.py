@@ -114,7 +114,7 @@ def move_applied(connection: Connection[Row], generation: Generation, revision: 
 
 
 def set_acl_applied(connection: Connection[Row], generation: Generation, revision: int) -> None:
-    """ACL changes up to ``revision`` have reached a retired generation."""
+    """ACL changes up to ``revision`` have reached a generation that is, or is about to be, retired."""
     connection.execute(
         "update generations set acl_rev = greatest(acl_rev, %s) where generation_id = %s",
         [revision, generation.generation_id],

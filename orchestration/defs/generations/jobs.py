@@ -6,13 +6,8 @@ import dagster as dg
 from pydantic import Field
 
 from knowledge.errors import RebuildCancelled
-from knowledge.indexing.rebuilding import (
-    Rebuilt,
-    cancel_rebuild,
-    clear_ended,
-    rebuild,
-    request_rebuild,
-)
+from knowledge.indexing.rebuild_requests import cancel_rebuild, request_rebuild
+from knowledge.indexing.rebuilding import Rebuilt, clear_ended, rebuild
 from knowledge.model.identity import split_partition_key
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import rebuilds
@@ -54,7 +49,7 @@ def rebuild_generation(
             if run is not None and run.status in CANCELLED:
                 collection = runtime.collection(wanted.tenant_id, str(wanted.collection_id))
                 cancel_rebuild(runtime.app, collection, wanted)
-                clear_ended(runtime, collection, wanted)
+                clear_ended(runtime, collection, wanted.rebuild_id)
             raise
         except RebuildCancelled:
             context.log.warning("the rebuild was cancelled; what served goes on serving")
@@ -64,7 +59,7 @@ def rebuild_generation(
 
 
 def _wanted(runtime: Runtime, context: dg.OpExecutionContext, config: RebuildConfig) -> Rebuild:
-    """The rebuild that the run is for; a run that is repeated is for the same one."""
+    """The rebuild that the run is for: its own when none is named."""
     tenant_id, slug = split_partition_key(context.partition_key)
     if config.rebuild_id is not None:
         return rebuilds.find(runtime.app, tenant_id, uuid.UUID(config.rebuild_id))
@@ -74,14 +69,13 @@ def _wanted(runtime: Runtime, context: dg.OpExecutionContext, config: RebuildCon
         profile = None if config.embedding_profile == "none" else config.embedding_profile
         if profile is not None:
             runtime.permitted_embedder(profile, allow_remote=collection.allow_remote)
-    run = context.run
     asked = request_rebuild(
         runtime.app,
         collection,
         profile=profile,
         reason="requested",
         requested_by="dagster",
-        rebuild_id=uuid.uuid5(uuid.NAMESPACE_OID, run.root_run_id or run.run_id),
+        rebuild_id=uuid.uuid5(uuid.NAMESPACE_OID, context.run_id),
     )
     if asked is None:
         raise dg.Failure("nothing was published yet: the first publish builds the index")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
-from dagster import DagsterInstance, RunsFilter
+from dagster import DagsterInstance
 
 from knowledge.errors import Unavailable
 from knowledge.settings import load_settings
@@ -13,9 +13,7 @@ from knowledge.storage.postgres.inbox import PendingWork, count_attempt, given_u
 from orchestration.defs.jobs import publish
 from orchestration.defs.partitions import collections
 from orchestration.defs.resources import KnowledgeHome
-from orchestration.defs.runs import is_active, unfinished_runs
-
-RUN_KEY_TAG = "dagster/run_key"
+from orchestration.defs.runs import is_active, unfinished_runs, was_run
 
 
 @dg.sensor(
@@ -56,7 +54,7 @@ def _requests(
         if is_active(instance, unfinished[item.partition]):
             continue
         run_key = f"{item.partition}:{item.last_sequence}:{item.attempt}"
-        if _was_run(instance, run_key):
+        if was_run(instance, run_key):
             # Its run ended before the step that counts attempts, and Dagster never runs a key
             # twice: counted here, the work comes back with another key.
             count_attempt(owner, find_collection(owner, item.tenant_id, str(item.collection_id)))
@@ -69,10 +67,6 @@ def _requests(
                 "knowledge/attempt": str(item.attempt + 1),
             },
         )
-
-
-def _was_run(instance: DagsterInstance, run_key: str) -> bool:
-    return bool(instance.get_run_records(RunsFilter(tags={RUN_KEY_TAG: run_key}), limit=1))
 
 
 def _nothing_to_start(count: int, waiting: int, stuck: Sequence[str]) -> str:

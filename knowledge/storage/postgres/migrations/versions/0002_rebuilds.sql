@@ -13,7 +13,8 @@ create table rebuilds (
     requested_at      timestamptz not null default now(),
     started_at        timestamptz,
     finished_at       timestamptz,
-    attempts          integer not null default 0,
+    claims            integer not null default 0,  -- the builder's fencing token
+    attempts          integer not null default 0,  -- those that failed, or whose process ended
     next_attempt_at   timestamptz not null default now(),
     items_written     bigint not null default 0,
     revision          integer,  -- the one that serves from it

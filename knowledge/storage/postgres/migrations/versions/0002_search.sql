@@ -23,9 +23,11 @@ create function rarest_first(p_collection uuid, p_rev integer, p_terms text[], p
 --
 -- A round looks up each of the rarest words as long as they stand in v_read chunks together, and
 -- conjunctions of the next ones that are expected in as many: of two, and of as many as it takes.
--- Too few hits: a wider round. None at all: whatever holds a word, in id order. The score counts
--- all words. A question whose words stand in at most v_read chunks is answered exactly, so every
--- one is in a small collection.
+-- Too few hits: a wider round. Still too few, because the caller may read few chunks or the filters
+-- admit few: whatever else holds a word, in id order. That looks at every chunk where few match, so
+-- in a collection of more than v_swept only when there are no hits at all. The score counts all
+-- words. A question whose words stand in at most v_read chunks is answered exactly, so every one is
+-- in a small collection.
 create or replace function search_full_text(
     p_collection uuid, p_rev integer, p_project text, p_sources text[], p_acl text[],
     p_terms text[], p_weights double precision[], p_limit integer,
@@ -43,6 +45,7 @@ create or replace function search_full_text(
             order by s.from_rev desc limit 1), 1);
         v_read double precision;
         v_lookups text[];
+        v_swept constant integer := 250000;  -- chunks that can all be looked at in 0.2 s
         v_is_whole boolean;  -- every word was looked up by itself
         v_found uuid[];
     begin
@@ -97,8 +100,9 @@ create or replace function search_full_text(
             exit when v_is_whole or cardinality(v_found) >= p_limit;
         end loop;
 
-        if v_found is null and not v_is_whole then
-            v_found := array(
+        if not v_is_whole and (v_found is null
+                               or cardinality(v_found) < p_limit and v_total <= v_swept) then
+            v_found := v_found || array(
                 select c.object_id from chunk_versions c
                 where c.tenant_id = current_tenant() and c.collection_id = p_collection
                   and c.from_rev <= p_rev and p_rev < c.to_rev
@@ -109,7 +113,7 @@ create or replace function search_full_text(
                   and (p_language is null or c.language = p_language)
                   and (p_tags is null or c.tags @> p_tags)
                   and (p_updated_after is null or c.updated_at >= p_updated_after)
-                  and c.terms && p_terms
+                  and c.terms && p_terms and (v_found is null or c.object_id <> all(v_found))
                 order by c.object_id limit p_limit);
         end if;
 
