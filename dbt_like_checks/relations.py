@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any, Final
 
 import duckdb
@@ -18,6 +19,9 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     # A missing extension must be an error, not a download.
     "autoinstall_known_extensions": False,
 }
+
+TIMEOUT_S: Final = 60.0
+"""How long one SELECT may take, as on PostgreSQL."""
 
 # These say what is wrong with the SQL. The others quote the value that could not be processed.
 _MESSAGE_IS_SAFE: Final = (
@@ -41,9 +45,21 @@ class ParquetRelations:
             statements = self.connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise QueryFailed("a check must be one SELECT")
-            return self.connection.execute(statements[0], list(parameters)).fetchall()
+            with self._interrupted_when_late():
+                return self.connection.execute(statements[0], list(parameters)).fetchall()
+        except duckdb.InterruptException as error:
+            raise QueryFailed(f"not done after {TIMEOUT_S:.0f} s") from error
         except duckdb.Error as error:
             raise QueryFailed(_reason(error)) from error
+
+    @contextmanager
+    def _interrupted_when_late(self) -> Iterator[None]:
+        timer = Timer(TIMEOUT_S, self.connection.interrupt)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 @contextmanager

@@ -84,6 +84,12 @@ def wanted_place(environ: Mapping[str, str]) -> tuple[str, int]:
     return place, int(number or 1)
 
 
+def require_known_place(environ: Mapping[str, str]) -> None:
+    """Raise `InvalidConfiguration` for a place that does not exist, before anything is done."""
+    if VARIABLE in environ:
+        wanted_place(environ)
+
+
 def forget() -> None:
     """Count visits from the beginning."""
     _reached.clear()

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from knowledge.crash_points import require_known_place
 from knowledge.errors import InvalidConfiguration
 from knowledge.home import Home
 
@@ -143,6 +144,7 @@ def load_settings(home: Home, environ: Mapping[str, str] | None = None) -> Setti
     Raises `InvalidConfiguration` naming the key and what it accepts.
     """
     environ = os.environ if environ is None else environ
+    require_known_place(environ)
     values = _read_toml(home.config_file)
     for name, value in sorted(environ.items()):
         if name.startswith(PREFIX):

@@ -85,7 +85,7 @@ class SearchBody(Wire):
         None, description="Time window for the temporal leg, which is not built yet."
     )
     legs: list[Leg] | None = Field(None, min_length=1, max_length=len(Leg))
-    pinned_revisions: dict[Text, Annotated[int, Field(ge=1, le=2147483646)]] = Field(
+    pinned_revisions: dict[Text, Annotated[int, Field(ge=1, le=2147483646, strict=True)]] = Field(
         default_factory=dict, max_length=MAX_COLLECTIONS
     )
     rerank: RerankMode | None = None
@@ -139,7 +139,11 @@ class EventBody(BaseModel):
 class RebuildBody(Wire):
     """``embeddingProfileVersion`` absent keeps the pinned profile; null gives the model up."""
 
-    embedding_profile_version: Text | None = None
+    embedding_profile_version: Text | None = Field(
+        None,
+        # A client that fills in defaults must not give the model up by accident.
+        json_schema_extra=lambda schema: schema.pop("default", None),
+    )
 
     @property
     def names_profile(self) -> bool:

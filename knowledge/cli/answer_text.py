@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Final
 
-from knowledge.cli.output import plural, short_version, table
+from knowledge.cli.output import one_line, plural, short_version, table
 from knowledge.retrieval.answer import Answer, Candidate, ExplainedChunk, LegReport, LegState
 
 WIDTH: Final = 100
 TEXT_LINES: Final = 4
+PATH_CHARS: Final = 200
 _INDENT: Final = " " * 4
 
 
@@ -39,9 +40,9 @@ def _candidate(rank: int, candidate: Candidate) -> str:
     lines = "" if citation.lines is None else f":{citation.lines[0]}-{citation.lines[1]}"
     signals = "  ".join(f"{leg} {value:.3g}" for leg, value in citation.signals.items())
     shown = [
-        f"{rank:>2}. {citation.score:.3f}  {citation.path}{lines}",
+        f"{rank:>2}. {citation.score:.3f}  {one_line(citation.path, PATH_CHARS)}{lines}",
         f"{_INDENT}{citation.collection}@{citation.index_revision}"
-        f" · {citation.source_id} {short_version(citation.source_version)}"
+        f" · {one_line(citation.source_id, PATH_CHARS)} {short_version(citation.source_version)}"
         f" · {citation.trust_tier.value} · {signals}",
     ]
     if candidate.explanation is not None:
@@ -49,6 +50,7 @@ def _candidate(rank: int, candidate: Candidate) -> str:
         blend = candidate.explanation.rerank
         reranked = "" if blend is None else f", blend {blend:.3f}"
         shown.append(f"{_INDENT}why: {ranks}, fusion {candidate.explanation.fusion:.4f}{reranked}")
+        shown.append(f"{_INDENT}chunk {citation.chunk_id}")
     if candidate.title:
         shown.append(f"{_INDENT}{_short(candidate.title)}")
     return "\n".join(shown + [f"{_INDENT}{line}" for line in _first_lines(candidate)])
@@ -80,7 +82,7 @@ def _first_lines(candidate: Candidate) -> list[str]:
 
 
 def _short(line: str) -> str:
-    return line if len(line) <= WIDTH - 6 else line[: WIDTH - 7] + "…"
+    return one_line(line, WIDTH - 6)
 
 
 def _legs(legs: Iterable[LegReport], rerank: str) -> str:

@@ -12,11 +12,12 @@ from typing import Any, Final
 import click
 
 from knowledge.cli import options
-from knowledge.cli.output import plural, print_json, table
+from knowledge.cli.output import one_line, plural, print_json, table
 from knowledge.errors import KnowledgeError, NotFound
 from knowledge.home import Home
 
 SHOWN_IDS: Final = 3
+ID_CHARS: Final = 80
 _STATUSES: Final = {"pass": "passed", "warn": "warned", "fail": "failed", "error": "could not run"}
 
 
@@ -110,8 +111,10 @@ def _shown(checks: Sequence[Mapping[str, Any]]) -> str:
 
 def _ids(sample: Sequence[Mapping[str, str | None]]) -> str:
     """Up to three rows, each by its id columns."""
-    shown = [" ".join(value or "-" for value in row.values()) for row in sample[:SHOWN_IDS]]
-    return ", ".join(shown)
+    return ", ".join(
+        " ".join(one_line(value or "-", ID_CHARS) for value in row.values())
+        for row in sample[:SHOWN_IDS]
+    )
 
 
 def _total(checks: Sequence[Mapping[str, Any]]) -> str:

@@ -175,6 +175,9 @@ def _require_named(request: SearchRequest, targets: list[Target]) -> None:
     for name in (*request.collections, *request.pinned):
         if name not in known:
             raise NotFound(f"there is no collection {name}")
+    for target in targets:
+        if {target.slug, str(target.collection_id)} <= request.pinned.keys():
+            raise InvalidInput(f"collection {target.slug} is pinned twice: by slug and by id")
 
 
 async def _pinned(

@@ -67,6 +67,10 @@ ROWS: list[tuple[str, dict[str, Status]]] = [
         {"kept_counts_equal_the_rows": Status.FAIL},
     ),
     (
+        "update collections set embedding_profile = 'other@1' where collection_id = %(c)s",
+        {"pinned_profile_serves_or_is_being_built": Status.FAIL},
+    ),
+    (
         "update generations set items = items - 1 where collection_id = %(c)s",
         {"kept_counts_equal_the_rows": Status.FAIL},
     ),

@@ -158,6 +158,17 @@ def test_parameters_are_bound_in_their_order(run: RunChecks) -> None:
     assert outcome.sample == ({"id": "r01"}, {"id": "r05"})
 
 
+def test_a_select_on_parquet_that_does_not_end_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dbt_like_checks.relations.TIMEOUT_S", 0.2)
+    endless = "SELECT count(*) FROM range(10000000000) a, range(1000) b"
+    with open_parquet({}, tables={"t": ROWS}) as relations:
+        outcome = run_check(_check(endless), relations)
+        assert outcome.reason == "not done after 0 s"
+        assert run_check(_check("SELECT * FROM t WHERE false"), relations).failures == 0
+
+
 def test_duckdb_reads_no_file_that_is_not_a_relation() -> None:
     with open_parquet({}, tables={"t": ROWS}) as relations:
         outcome = run_check(_check("SELECT * FROM read_text('/etc/hostname')"), relations)

@@ -75,6 +75,9 @@ def test_a_rebuild_launched_by_hand_changes_the_profile_and_shows_in_the_lineage
         dg.AssetKey(asset) for asset in ("hybrid_index", "serving")
     ]
     assert {event.partition for event in events} == {served.partition}
+    shown = {check.check_name: check for check in result.get_asset_check_evaluations()}
+    assert shown["hybrid_index_valid"].passed
+    assert shown["hybrid_index_valid"].partition == served.partition
     assert runtime.collection(served.tenant_id, "docs").embedding_profile == "minilm@1"
 
 

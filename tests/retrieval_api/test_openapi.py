@@ -56,6 +56,11 @@ def test_every_route_is_documented_and_nothing_else_is() -> None:
     assert served == {(re.sub(r"{\w+}", "{}", path), method) for path, method, _ in _operations()}
 
 
+def test_no_default_gives_a_model_up() -> None:
+    body = openapi()["components"]["schemas"]["RebuildBody"]
+    assert "default" not in body["properties"]["embeddingProfileVersion"]
+
+
 def test_every_path_parameter_is_declared() -> None:
     for path, _, operation in _operations():
         declared = [

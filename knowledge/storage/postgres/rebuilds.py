@@ -112,7 +112,8 @@ def request(
     )
     found = active(connection, collection)
     if found is None or found.embedding_profile != profile:
-        what = f"rebuild {found.rebuild_id} to {found.embedding_profile}" if found else "another"
+        named = (found.embedding_profile or "no model") if found else ""
+        what = f"rebuild {found.rebuild_id} to {named}" if found else "another"
         raise Conflict(
             f"{what} of collection {collection.slug} is at work: wait for it, or cancel it"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,10 @@ RELATIONS: Final[dict[str, str]] = {
         " state, items, acl_rev, rebuild_id, created_at from {table}"
         " where collection_id = {collection}"
     ),
+    "rebuilds": (
+        "select rebuild_id, reason, embedding_profile, state, requested_at, finished_at, attempts,"
+        " revision, error from {table} where collection_id = {collection}"
+    ),
     "metadata_items": "select object_id, terms from {table} where collection_id = {collection}",
     "term_statistics": (
         "select from_rev, documents, average_length, average_title_length from {table}"
@@ -72,6 +77,12 @@ RELATIONS: Final[dict[str, str]] = {
 }
 """Relation -> its SELECT. ``chunks`` are those visible at the serving revision, ``vectors`` the
 texts of the whole tenant that have a vector of a profile the collection's indexes use."""
+
+_FORBIDDEN: Final = re.compile(
+    r"(?i)\bknowledge\"?\s*\.|\bset_config\b|\b\w+_to_xml\w*|\bts_(stat|rewrite)\b|\bpg_\w*lock\w*|\bU&"
+)
+"""What would reach beyond the relations: the schema itself, the setting that the tenant is read
+from, functions that run SQL from a string, locks, and spellings that could hide one of these."""
 
 _TABLES: Final = {"collection": "collections", "chunks": "chunk_versions"}
 _MESSAGE_IS_SAFE: Final = ("25", "42")
@@ -95,6 +106,8 @@ class SelectRelations:
         ``select`` may not start with a WITH of its own. Raises `InvalidQuery` for SQL that cannot
         run, is not one SELECT, or takes longer than `TIMEOUT_S`; its message quotes no data.
         """
+        if found := _FORBIDDEN.search(select):
+            raise InvalidQuery(f"a check may not name {found[0]}: only the documented relations")
         statement = f"with {self._definitions}\n{select}"
         try:
             # Rolled back: no SELECT leaves a setting, or a failure, to the next one.

@@ -59,6 +59,21 @@ def check_results(
         )
 
 
+def check_evaluation(result: dg.AssetCheckResult, partition: str) -> dg.AssetCheckEvaluation:
+    """The result as an event of an op, for a job that is not made of assets."""
+    assert result.asset_key is not None and result.check_name is not None
+    return dg.AssetCheckEvaluation(
+        asset_key=result.asset_key,
+        check_name=result.check_name,
+        passed=bool(result.passed),
+        metadata=result.metadata,
+        severity=result.severity,
+        description=result.description,
+        blocking=False,
+        partition=partition,
+    )
+
+
 def blocking_names(looked: Sequence[Looked]) -> str:
     """The checks that failed or could not run, each with its reason; empty when none did."""
     return ", ".join(

@@ -21,6 +21,7 @@ from orchestration.checking import (
 from orchestration.defs.checks.results import (
     Shown,
     by_severity,
+    check_evaluation,
     check_results,
     check_specs,
     require_passed,
@@ -82,7 +83,7 @@ def check_collection(
         looked = _look(home, context.partition_key, suite)
         for result in check_results(shown, asset, looked, nothing=NOTHING):
             # Dagster has no job of checks alone that is run by partition.
-            yield _evaluation(result, context.partition_key)
+            yield check_evaluation(result, context.partition_key)
         failed += [seen for seen in looked if seen.outcome.is_blocking]
     with translated(context.partition_key):
         require_passed(failed, otherwise="see the checks of the assets for the failing ids")
@@ -93,17 +94,3 @@ def _look(home: KnowledgeHome, partition: str, suite: str) -> list[Looked]:
         runtime = home.runtime
         collection = runtime.collection(*split_partition_key(partition))
         return run_suite(runtime, collection, suite)
-
-
-def _evaluation(result: dg.AssetCheckResult, partition: str) -> dg.AssetCheckEvaluation:
-    assert result.asset_key is not None and result.check_name is not None
-    return dg.AssetCheckEvaluation(
-        asset_key=result.asset_key,
-        check_name=result.check_name,
-        passed=bool(result.passed),
-        metadata=result.metadata,
-        severity=result.severity,
-        description=result.description,
-        blocking=False,
-        partition=partition,
-    )

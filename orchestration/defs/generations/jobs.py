@@ -12,6 +12,9 @@ from knowledge.model.identity import split_partition_key
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import rebuilds
 from knowledge.storage.postgres.rebuilds import Rebuild
+from orchestration.checking import HYBRID_INDEX, run_suite
+from orchestration.defs.checks.results import check_evaluation, check_results
+from orchestration.defs.indexes.checks import INDEX_ASSET, INDEX_SHOWN
 from orchestration.defs.metadata import without_nothing
 from orchestration.defs.partitions import collections
 from orchestration.defs.resources import KnowledgeHome
@@ -53,9 +56,9 @@ def rebuild_generation(
             raise
         except RebuildCancelled:
             context.log.warning("the rebuild was cancelled; what served goes on serving")
+            context.instance.add_run_tags(context.run_id, {"knowledge/outcome": "cancelled"})
             return
-    for asset in ("hybrid_index", "serving"):
-        context.log_event(_materialization(asset, partition, done))
+    _show(context, runtime, done)
 
 
 def _wanted(runtime: Runtime, context: dg.OpExecutionContext, config: RebuildConfig) -> Rebuild:
@@ -80,6 +83,17 @@ def _wanted(runtime: Runtime, context: dg.OpExecutionContext, config: RebuildCon
     if asked is None:
         raise dg.Failure("nothing was published yet: the first publish builds the index")
     return asked
+
+
+def _show(context: dg.OpExecutionContext, runtime: Runtime, done: Rebuilt) -> None:
+    """The new index in the lineage, with the results of its checks."""
+    partition = context.partition_key
+    for asset in ("hybrid_index", "serving"):
+        context.log_event(_materialization(asset, partition, done))
+    collection = runtime.collection(*split_partition_key(partition))
+    looked = run_suite(runtime, collection, HYBRID_INDEX, whole=False)
+    for result in check_results(INDEX_SHOWN, INDEX_ASSET, looked, nothing="Nothing is indexed."):
+        context.log_event(check_evaluation(result, partition))
 
 
 def _materialization(asset: str, partition: str, done: Rebuilt) -> dg.AssetMaterialization:
