@@ -82,8 +82,11 @@ class RawSearch:
         )
 
     async def _bm25(self, text: str) -> object:
+        words = " ".join(analyse(text))
+        if not words:  # stop words only: Weaviate refuses an empty query, the product asks none
+            return None
         return await self._query.bm25(
-            query=" ".join(analyse(text)),
+            query=words,
             query_properties=["analysed"],
             filters=self._filters,
             limit=LIMIT,

@@ -54,6 +54,10 @@ Text = Annotated[
 Time = Annotated[datetime, AfterValidator(_in_utc)]
 
 
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
 class Wire(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=False, extra="forbid", frozen=True
@@ -142,7 +146,7 @@ class RebuildBody(Wire):
     embedding_profile_version: Text | None = Field(
         None,
         # A client that fills in defaults must not give the model up by accident.
-        json_schema_extra=lambda schema: schema.pop("default", None),
+        json_schema_extra=_without_default,
     )
 
     @property

@@ -1,6 +1,7 @@
 """Rebuilding a collection's hybrid index, beside the one that serves."""
 
 import uuid
+from collections.abc import Iterator
 
 import dagster as dg
 from pydantic import Field
@@ -34,12 +35,13 @@ class RebuildConfig(dg.Config):
 
 
 @dg.op(
+    out={},
     description="Builds a new generation beside the serving one, replays what is published"
-    " meanwhile, and switches. Cancelling the run cancels the rebuild; what serves goes on serving."
+    " meanwhile, and switches. Cancelling the run cancels the rebuild; what serves goes on serving.",
 )
 def rebuild_generation(
     context: dg.OpExecutionContext, home: KnowledgeHome, config: RebuildConfig
-) -> None:
+) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
     partition = context.partition_key
     with translated(partition):
         runtime = home.runtime
@@ -58,7 +60,7 @@ def rebuild_generation(
             context.log.warning("the rebuild was cancelled; what served goes on serving")
             context.instance.add_run_tags(context.run_id, {"knowledge/outcome": "cancelled"})
             return
-    _show(context, runtime, done)
+    yield from _shown(runtime, partition, done)
 
 
 def _wanted(runtime: Runtime, context: dg.OpExecutionContext, config: RebuildConfig) -> Rebuild:
@@ -85,15 +87,16 @@ def _wanted(runtime: Runtime, context: dg.OpExecutionContext, config: RebuildCon
     return asked
 
 
-def _show(context: dg.OpExecutionContext, runtime: Runtime, done: Rebuilt) -> None:
+def _shown(
+    runtime: Runtime, partition: str, done: Rebuilt
+) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
     """The new index in the lineage, with the results of its checks."""
-    partition = context.partition_key
     for asset in ("hybrid_index", "serving"):
-        context.log_event(_materialization(asset, partition, done))
+        yield _materialization(asset, partition, done)
     collection = runtime.collection(*split_partition_key(partition))
     looked = run_suite(runtime, collection, HYBRID_INDEX, whole=False)
     for result in check_results(INDEX_SHOWN, INDEX_ASSET, looked, nothing="Nothing is indexed."):
-        context.log_event(check_evaluation(result, partition))
+        yield check_evaluation(result, partition)
 
 
 def _materialization(asset: str, partition: str, done: Rebuilt) -> dg.AssetMaterialization:
