@@ -17,11 +17,11 @@ from knowledge.errors import ChecksFailed
 from knowledge.indexing.convergence import (
     converge_hybrid,
     converge_metadata,
-    plan_hybrid,
     versions_to_write,
 )
 from knowledge.indexing.embeddings import embed_missing
 from knowledge.indexing.serving import serve
+from knowledge.indexing.targets import plan_hybrid
 from knowledge.indexing.tick import leased, tick
 from knowledge.model.collection import Collection
 from knowledge.model.identity import text_hash

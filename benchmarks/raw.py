@@ -24,7 +24,7 @@ from knowledge.profiles.profile import Embedder
 from knowledge.retrieval.planning import Served, plan_search, scope_filter
 from knowledge.retrieval.request import Filters, SearchRequest
 from knowledge.stack.servers import current_addresses
-from knowledge.storage.postgres import clock
+from knowledge.storage.postgres import chunk_versions
 from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.storage.weaviate.address import WeaviateAddress
 from knowledge.storage.weaviate.client import connect, open_async
@@ -143,7 +143,7 @@ def read_objects(installation: Installation, collection: Collection) -> RawObjec
     store = runtime.vectors(collection.tenant_id, PROFILE)
     versions = [
         version
-        for batch in clock.versions_visible(runtime.app, collection, collection.head_rev)
+        for batch in chunk_versions.versions_visible(runtime.app, collection, collection.head_rev)
         for version in batch
     ]
     return RawObjects(

@@ -16,7 +16,7 @@ from knowledge.model.collection import Collection
 from knowledge.model.revision import Generation
 from knowledge.runtime import Runtime
 from knowledge.settings import Settings
-from knowledge.storage.postgres import collecting, lease, rebuilds, revisions
+from knowledge.storage.postgres import collecting, generations, lease, rebuilds
 from knowledge.storage.postgres.collecting import DeadRows, Retention
 from knowledge.storage.postgres.lease import Lease
 from knowledge.storage.postgres.rebuilds import Rebuild
@@ -67,7 +67,7 @@ def collect(runtime: Runtime, collection: Collection, *, owner: str) -> Collecte
     reached("collect.marked")
     _await_requests(runtime, collection)
     with leased(runtime, collection.tenant_id, collection.slug, owner) as held:
-        generations = _drop_unread(runtime, held)
+        dropped = _drop_unread(runtime, held)
         reached("collect.generations_dropped")
         deleted = _delete_unseen(runtime, held, floor)
         lease.release(runtime.app, held)
@@ -77,7 +77,7 @@ def collect(runtime: Runtime, collection: Collection, *, owner: str) -> Collecte
     return Collected(
         floor=floor,
         revisions=len(marked),
-        generations=generations,
+        generations=dropped,
         chunk_versions=deleted,
         dead_rows=dead,
         rebuild=_renew(runtime, collection) if dead.are_too_many(kept) else None,
@@ -107,16 +107,16 @@ def _drop_unread(runtime: Runtime, held: Lease) -> int:
         runtime.index.drop_generation(generation)
         with runtime.app.tenant(generation.tenant_id) as connection:
             lease.require(connection, held)
-            revisions.set_collected(connection, generation)
+            generations.set_collected(connection, generation)
         dropped += 1
     return dropped
 
 
 def _delete_unseen(runtime: Runtime, held: Lease, floor: int) -> int:
     found = _generations(runtime, held.collection, _READ)
-    generations = [generation for generation in found if generation.applied_rev > 0]
+    written = [generation for generation in found if generation.applied_rev > 0]
     for ids in collecting.unseen_ids(runtime.owner, held.collection, floor):
-        for generation in generations:
+        for generation in written:
             runtime.index.delete(generation, ids)
     reached("collect.items_deleted")
     with runtime.owner.transaction() as connection:
@@ -130,7 +130,7 @@ def _generations(
     runtime: Runtime, collection: Collection, states: tuple[str, ...]
 ) -> list[Generation]:
     with runtime.app.tenant(collection.tenant_id) as connection:
-        return revisions.generations_in(
+        return generations.generations_in(
             connection, collection, backend=runtime.index.name, states=states
         )
 
@@ -139,7 +139,7 @@ def _renew(runtime: Runtime, collection: Collection) -> Rebuild | None:
     """Ask for a generation without the dead rows, unless a rebuild is at work already."""
     with runtime.app.tenant(collection.tenant_id) as connection:
         found = rebuilds.active(connection, collection)
-        serving = revisions.serving_generation(connection, collection)
+        serving = generations.serving_generation(connection, collection)
     if found is not None or serving is None:
         return found
     with suppress(Conflict):  # somebody asked for another one at this moment

@@ -18,7 +18,7 @@ from knowledge.model.collection import Collection
 from knowledge.model.revision import Generation
 from knowledge.runtime import Runtime
 from knowledge.storage.backend import StoredItem
-from knowledge.storage.postgres import revisions
+from knowledge.storage.postgres import generations
 from knowledge.storage.postgres.database import Row
 from knowledge.storage.postgres.expected import owed_items, profile_dimension
 from knowledge.storage.vectors import UNIT_TOLERANCE
@@ -167,7 +167,7 @@ def _generations(
 ) -> tuple[Generation | None, Generation | None]:
     """What a publish is building, which a rebuild beside it is not, and what serves."""
     with runtime.app.tenant(collection.tenant_id) as connection:
-        found = revisions.generations_in(
+        found = generations.generations_in(
             connection, collection, backend=runtime.index.name, states=("building", "serving")
         )
     by_publish = [item for item in found if item.state == "building" and not item.rebuild_id]

@@ -16,42 +16,17 @@ from typing import TypeVar
 from knowledge.crash_points import reached
 from knowledge.errors import IndexInconsistent
 from knowledge.indexing.consistency import require_consistent
+from knowledge.indexing.targets import Target, is_writable, plan_hybrid, plan_metadata
 from knowledge.model.chunk import ChunkVersion
 from knowledge.model.collection import Collection
-from knowledge.model.revision import Generation, IndexKind
+from knowledge.model.revision import Generation
 from knowledge.runtime import Runtime
 from knowledge.storage.backend import Vector
-from knowledge.storage.postgres import clock, metadata, revisions, upkeep
+from knowledge.storage.postgres import chunk_versions, generations, metadata, revisions, upkeep
 from knowledge.storage.postgres.database import Transaction
 from knowledge.storage.postgres.lease import Lease
 
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A generation and the clock value it must reach."""
-
-    collection: Collection
-    generation: Generation
-    head: int
-
-    @property
-    def is_new(self) -> bool:
-        """Whether nothing has been applied: then only what is visible at the head is written."""
-        return self.generation.applied_rev == 0
-
-    @property
-    def is_current(self) -> bool:
-        return self.generation.applied_rev >= self.head
-
-    @property
-    def kinds(self) -> tuple[IndexKind, ...]:
-        if self.generation.backend == revisions.POSTGRES:
-            return (IndexKind.METADATA,)
-        if self.generation.embedding_profile is None:
-            return (IndexKind.FULL_TEXT,)
-        return (IndexKind.VECTOR, IndexKind.FULL_TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,125 +43,6 @@ class Converged:
     generation: uuid.UUID | None
     profile: str | None
     seconds: float
-
-
-# --- what to write, and where ------------------------------------------------------------
-
-
-def plan_hybrid(runtime: Runtime, held: Lease) -> Target | None:
-    """The generation to bring to the head: the serving one while it can be written.
-
-    A pinned profile that differs is a rebuild's to build (`rebuilding`). A generation of another
-    backend or schema cannot be written: then a new one is made here, with the pinned profile.
-    None as long as nothing was ever published: there is no revision 0.
-    """
-    collection = _today(runtime, held)
-    if not collection.head_rev:
-        return None
-    with runtime.app.tenant(collection.tenant_id) as connection:
-        generation = revisions.serving_generation(connection, collection)
-        if generation is None or not is_writable(runtime, generation):
-            generation = _building(runtime, connection, collection)
-    reached("index.planned")
-    return Target(collection, generation, collection.head_rev)
-
-
-def plan_metadata(runtime: Runtime, held: Lease) -> Target | None:
-    """The metadata generation (in PostgreSQL, one a collection) to bring to the head."""
-    collection = _today(runtime, held)
-    if not collection.head_rev:
-        return None
-    with runtime.app.tenant(collection.tenant_id) as connection:
-        generation = revisions.serving_generation(
-            connection, collection, in_postgres=True
-        ) or revisions.building_generation(
-            connection, collection, backend=revisions.POSTGRES, class_name=""
-        )
-        if generation is None:
-            generation = new_generation(collection, backend=revisions.POSTGRES)
-            revisions.add_generation(connection, generation)
-        elif not generation.applied_rev:
-            # Never finished: it starts again at today's head.
-            generation = replace(generation, created_rev=collection.head_rev)
-            revisions.restart_generation(connection, generation)
-    return Target(collection, generation, collection.head_rev)
-
-
-def is_writable(runtime: Runtime, generation: Generation) -> bool:
-    """Whether a generation is of this backend and has the schema that it writes today."""
-    return (
-        generation.backend == runtime.index.name
-        and generation.class_name == runtime.index.class_name(generation.embedding_profile)
-    )
-
-
-def new_hybrid_generation(
-    runtime: Runtime,
-    collection: Collection,
-    profile: str | None,
-    *,
-    rebuild_id: uuid.UUID | None = None,
-) -> Generation:
-    """A generation of this backend that starts at the collection's head; not stored yet."""
-    return new_generation(
-        collection,
-        backend=runtime.index.name,
-        class_name=runtime.index.class_name(profile),
-        backend_tenant=uuid.uuid4().hex,
-        profile=profile,
-        rebuild_id=rebuild_id,
-    )
-
-
-def new_generation(
-    collection: Collection,
-    *,
-    backend: str,
-    class_name: str = "",
-    backend_tenant: str = "",
-    profile: str | None = None,
-    rebuild_id: uuid.UUID | None = None,
-) -> Generation:
-    return Generation(
-        generation_id=uuid.uuid4(),
-        tenant_id=collection.tenant_id,
-        collection_id=collection.collection_id,
-        backend=backend,
-        class_name=class_name,
-        backend_tenant=backend_tenant,
-        embedding_profile=profile,
-        created_rev=collection.head_rev,
-        applied_rev=0,
-        state="building",
-        rebuild_id=rebuild_id,
-    )
-
-
-def _today(runtime: Runtime, held: Lease) -> Collection:
-    return runtime.collection(held.collection.tenant_id, held.collection.slug)
-
-
-def _building(runtime: Runtime, connection: Transaction, collection: Collection) -> Generation:
-    """The publish path's own unfinished generation, or a new one."""
-    profile = collection.embedding_profile
-    found = revisions.building_generation(
-        connection,
-        collection,
-        backend=runtime.index.name,
-        class_name=runtime.index.class_name(profile),
-    )
-    if found is None:
-        found = new_hybrid_generation(runtime, collection, profile)
-        revisions.add_generation(connection, found)
-    elif found.applied_rev == 0 and found.created_rev != collection.head_rev:
-        # Never finished: it starts again at today's head, without what it holds so far.
-        runtime.index.drop_generation(found)
-        found = replace(found, created_rev=collection.head_rev)
-        revisions.restart_generation(connection, found)
-    return found
-
-
-# --- bringing it there -------------------------------------------------------------------
 
 
 def converge_hybrid(runtime: Runtime, held: Lease) -> Converged:
@@ -226,7 +82,7 @@ def write_metadata(runtime: Runtime, target: Target) -> tuple[int, int]:
     reached("metadata.written")
     with runtime.app.tenant(target.collection.tenant_id) as connection:
         items = _expected(connection, target)
-        revisions.set_applied(connection, target.generation, target.head, items=items)
+        generations.set_applied(connection, target.generation, target.head, items=items)
     reached("metadata.applied")
     return written, items
 
@@ -268,7 +124,7 @@ def settle(runtime: Runtime, target: Target) -> tuple[int, int]:
         verify_hybrid(runtime, target, expected=items)
         _require_same(runtime, target, items)
     with runtime.app.tenant(target.collection.tenant_id) as connection:
-        revisions.set_applied(connection, target.generation, target.head, items=items)
+        generations.set_applied(connection, target.generation, target.head, items=items)
     return items, repaired
 
 
@@ -287,7 +143,9 @@ def verify_hybrid(runtime: Runtime, target: Target, *, expected: int | None = No
             found=found,
             expected=expected,
         )
-    for version in clock.latest_versions(runtime.app, target.collection, target.head, count=3):
+    for version in chunk_versions.latest_versions(
+        runtime.app, target.collection, target.head, count=3
+    ):
         if not runtime.index.probe(target.generation, version):
             raise IndexInconsistent(
                 f"chunk {version.chunk_id} was written but its words do not find it: the server"
@@ -310,7 +168,7 @@ def carry_acls(runtime: Runtime, collection: Collection, head: int) -> int:
     items changed.
     """
     with runtime.app.tenant(collection.tenant_id) as connection:
-        behind = revisions.generations_in(
+        behind = generations.generations_in(
             connection, collection, backend=runtime.index.name, states=["retired", "serving"]
         )
     written = 0
@@ -318,7 +176,7 @@ def carry_acls(runtime: Runtime, collection: Collection, head: int) -> int:
         carried = max(generation.acl_rev, generation.applied_rev)
         if carried >= head or not is_writable(runtime, generation):
             continue
-        for versions in clock.versions_with_new_acl(
+        for versions in chunk_versions.versions_with_new_acl(
             runtime.app,
             collection,
             after=carried,
@@ -329,7 +187,7 @@ def carry_acls(runtime: Runtime, collection: Collection, head: int) -> int:
             _write(runtime, generation, versions)
             written += len(versions)
         with runtime.app.tenant(collection.tenant_id) as connection:
-            revisions.set_acl_applied(connection, generation, head)
+            generations.set_acl_applied(connection, generation, head)
     return written
 
 
@@ -342,7 +200,7 @@ def _repair(runtime: Runtime, target: Target) -> tuple[int, int]:
     generation = target.generation
     extra = {item.object_id for item in runtime.index.items(generation)}
     written = 0
-    for versions in clock.versions_held(
+    for versions in chunk_versions.versions_held(
         runtime.app, target.collection, created=generation.created_rev, upto=target.head
     ):
         _write(runtime, generation, versions)
@@ -385,8 +243,8 @@ def _ahead(batches: Iterator[Item]) -> Iterator[Item]:
 def versions_to_write(runtime: Runtime, target: Target) -> Iterator[list[ChunkVersion]]:
     """Batches of what the target's generation lacks."""
     if target.is_new:
-        return clock.versions_visible(runtime.app, target.collection, target.head)
-    return clock.versions_changed(
+        return chunk_versions.versions_visible(runtime.app, target.collection, target.head)
+    return chunk_versions.versions_changed(
         runtime.app,
         target.collection,
         after=target.generation.applied_rev,
@@ -398,10 +256,10 @@ def _expected(connection: Transaction, target: Target) -> int:
     """What the generation holds at the head: counted once when new, then what was opened since."""
     generation = target.generation
     if target.is_new:
-        return clock.count_versions(
+        return chunk_versions.count_versions(
             connection, target.collection, created=target.head, upto=target.head
         )
-    return generation.items + clock.count_opened(
+    return generation.items + chunk_versions.count_opened(
         connection, target.collection, after=generation.applied_rev, upto=target.head
     )
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from knowledge.crash_points import reached
-from knowledge.indexing.convergence import Target, plan_hybrid, versions_to_write
+from knowledge.indexing.convergence import versions_to_write
+from knowledge.indexing.targets import Target, plan_hybrid
 from knowledge.model.chunk import ChunkVersion
 from knowledge.model.identity import embedding_text
 from knowledge.profiles.profile import Embedder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from knowledge.model.collection import Collection
-from knowledge.storage.postgres import catalogue, clock, rebuilds, revisions
+from knowledge.storage.postgres import catalogue, clock, generations, rebuilds, revisions
 from knowledge.storage.postgres.database import Database, Transaction
 from knowledge.storage.postgres.rebuilds import Reason, Rebuild
 
@@ -27,7 +27,7 @@ def request_rebuild(
     """
     with app.tenant(collection.tenant_id) as connection:
         clock.lock_head(connection, collection, patient=False)
-        if revisions.serving_generation(connection, collection) is None:
+        if generations.serving_generation(connection, collection) is None:
             catalogue.set_embedding_profile(connection, collection, profile)
             return None
         asked = rebuilds.request(
@@ -60,7 +60,7 @@ def cancel_rebuild(app: Database, collection: Collection, wanted: Rebuild) -> bo
 def keep_serving(connection: Transaction, collection: Collection) -> None:
     """A rebuild ended without a switch: what serves is Ready, and its profile pinned."""
     revisions.mark_rebuilt(connection, collection)
-    serving = revisions.serving_generation(connection, collection)
+    serving = generations.serving_generation(connection, collection)
     if serving is not None:
         catalogue.set_embedding_profile(connection, collection, serving.embedding_profile)
 

@@ -23,10 +23,7 @@ from knowledge.errors import (
     Unavailable,
 )
 from knowledge.indexing.convergence import (
-    Target,
     carry_acls,
-    new_hybrid_generation,
-    plan_metadata,
     settle,
     write_changes,
     write_metadata,
@@ -34,11 +31,20 @@ from knowledge.indexing.convergence import (
 from knowledge.indexing.embeddings import embed_for
 from knowledge.indexing.rebuild_requests import builder_lock, keep_serving
 from knowledge.indexing.serving import require_metadata
+from knowledge.indexing.targets import Target, new_hybrid_generation, plan_metadata
 from knowledge.indexing.tick import leased
 from knowledge.model.collection import Collection
 from knowledge.model.revision import Generation
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import clock, inbox, lease, rebuilds, revisions
+from knowledge.storage.postgres import (
+    chunk_versions,
+    clock,
+    generations,
+    inbox,
+    lease,
+    rebuilds,
+    revisions,
+)
 from knowledge.storage.postgres.lease import Lease
 from knowledge.storage.postgres.rebuilds import Rebuild, RebuildState
 
@@ -104,14 +110,14 @@ def clear_ended(runtime: Runtime, collection: Collection, rebuild_id: uuid.UUID)
 def drop_built(runtime: Runtime, collection: Collection, rebuild_id: uuid.UUID) -> int:
     """Remove what a rebuild wrote and nothing serves from. Returns how many generations."""
     with runtime.app.tenant(collection.tenant_id) as connection:
-        building = revisions.generations_in(
+        building = generations.generations_in(
             connection, collection, backend=runtime.index.name, states=["building"]
         )
     built = [generation for generation in building if generation.rebuild_id == rebuild_id]
     for generation in built:
         runtime.index.drop_generation(generation)
         with runtime.app.tenant(collection.tenant_id) as connection:
-            revisions.set_collected(connection, generation)
+            generations.set_collected(connection, generation)
     return len(built)
 
 
@@ -190,7 +196,7 @@ class _Builder:
         runtime, collection, wanted = self._runtime, self._collection, self._wanted
         profile = wanted.embedding_profile
         with runtime.app.tenant(collection.tenant_id) as connection:
-            found = revisions.building_generation(
+            found = generations.building_generation(
                 connection,
                 collection,
                 backend=runtime.index.name,
@@ -201,7 +207,7 @@ class _Builder:
                 found = new_hybrid_generation(
                     runtime, collection, profile, rebuild_id=wanted.rebuild_id
                 )
-                revisions.add_generation(connection, found)
+                generations.add_generation(connection, found)
         reached("rebuild.generation_added")
         return found
 
@@ -225,10 +231,10 @@ class _Builder:
         if target.is_current and not written:
             return generation
         with runtime.app.tenant(generation.tenant_id) as connection:
-            items = clock.count_versions(
+            items = chunk_versions.count_versions(
                 connection, target.collection, created=generation.created_rev, upto=head
             )
-            revisions.set_applied(connection, generation, head, items=items)
+            generations.set_applied(connection, generation, head, items=items)
         self._rounds += 1
         reached("rebuild.round_written")
         return replace(generation, applied_rev=head, items=items)
@@ -269,11 +275,11 @@ class _Builder:
                 revisions.start_building(
                     connection, collection, target.generation, target.kinds, revision
                 )
-                revisions.move_applied(connection, target.generation, revision)
+                generations.move_applied(connection, target.generation, revision)
             rebuilds.note_switched(connection, self._wanted, revision)
             visible = clock.open_chunks(connection, collection)
-            generations = [target.generation.generation_id for target in (hybrid, in_postgres)]
-            revisions.switch(connection, collection, revision, visible, generations)
+            built = [target.generation.generation_id for target in (hybrid, in_postgres)]
+            revisions.switch(connection, collection, revision, visible, built)
             inbox.settle_served(connection, collection.collection_id, revision)
             reached("rebuild.switching")
         return revision

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from knowledge.crash_points import reached
 from knowledge.errors import Conflict, IndexInconsistent
-from knowledge.indexing.convergence import Target, plan_hybrid, plan_metadata, verify_hybrid
+from knowledge.indexing.convergence import verify_hybrid
 from knowledge.indexing.rebuild_requests import request_rebuild
+from knowledge.indexing.targets import Target, plan_hybrid, plan_metadata
 from knowledge.model.revision import IndexKind
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import clock, inbox, lease, metadata, revisions

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from knowledge.crash_points import reached
 from knowledge.errors import ChecksFailed, InvalidSnapshot
-from knowledge.indexing.convergence import is_writable
 from knowledge.indexing.staging import Delta
+from knowledge.indexing.targets import is_writable
 from knowledge.model.collection import Collection
 from knowledge.model.event import CHUNKS_PUBLISHED, SOURCE_DELETED
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import clock, inbox, lease, revisions
+from knowledge.storage.postgres import clock, generations, inbox, lease
 from knowledge.storage.postgres.database import Transaction
 from knowledge.storage.postgres.inbox import PendingEvent
 from knowledge.storage.postgres.lease import Lease
@@ -160,7 +160,7 @@ def _needs_new_generation(
     runtime: Runtime, connection: Transaction, collection: Collection
 ) -> bool:
     """Whether what serves was built by another backend, or with another schema of the index."""
-    serving = revisions.serving_generation(connection, collection)
+    serving = generations.serving_generation(connection, collection)
     return serving is not None and not is_writable(runtime, serving)
 
 

@@ -18,7 +18,7 @@ from knowledge.model.collection import Collection
 from knowledge.model.revision import OPEN, Generation
 from knowledge.runtime import Runtime
 from knowledge.storage.backend import Vector
-from knowledge.storage.postgres import clock
+from knowledge.storage.postgres import chunk_versions
 from orchestration.checking import (
     EMBEDDINGS,
     HYBRID_INDEX,
@@ -48,7 +48,9 @@ def _generation(runtime: Runtime, collection: Collection) -> Generation:
 
 
 def _versions(runtime: Runtime, collection: Collection) -> list[ChunkVersion]:
-    batches = clock.versions_held(runtime.app, collection, created=1, upto=collection.head_rev)
+    batches = chunk_versions.versions_held(
+        runtime.app, collection, created=1, upto=collection.head_rev
+    )
     return [version for batch in batches for version in batch]
 
 

@@ -10,7 +10,7 @@ import pytest
 from knowledge.model.collection import Collection
 from knowledge.publishing.publish import PublishRequest, publish
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import inbox, revisions
+from knowledge.storage.postgres import generations, inbox
 from knowledge.storage.snapshots import read_snapshot
 from tests.cli.conftest import Knowledge, write_feed
 from tests.publication import collection_of, publish_documents
@@ -27,7 +27,7 @@ def collection(runtime: Runtime, tenant: str) -> Collection:
 
 def _lose_an_item(runtime: Runtime, collection: Collection) -> str:
     with runtime.app.tenant(collection.tenant_id) as connection:
-        generation = revisions.serving_generation(connection, collection)
+        generation = generations.serving_generation(connection, collection)
     assert generation is not None
     lost = next(iter(runtime.index.items(generation))).object_id
     runtime.index.delete(generation, [lost])

@@ -6,7 +6,7 @@ from typing import Any
 
 from knowledge.model.collection import Collection
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import revisions
+from knowledge.storage.postgres import generations
 
 State = dict[str, Any]
 
@@ -46,7 +46,7 @@ def state_of(runtime: Runtime, collection: Collection) -> State:
             name: connection.execute(query, [collection.collection_id]).fetchall()
             for name, query in _FACTS.items()
         }
-        serving = revisions.serving_generation(connection, collection)
+        serving = generations.serving_generation(connection, collection)
     paths = {row.pop("object_id"): (row["path"], row["from_rev"]) for row in versions}
     state["versions"] = versions
     state["index"] = sorted(

@@ -24,7 +24,7 @@ from knowledge.stack.postgres import find_postgres
 from knowledge.stack.process import ProcessId, wait_until
 from knowledge.stack.servers import ensure_servers
 from knowledge.stack.weaviate import find_weaviate
-from knowledge.storage.postgres import inbox, revisions
+from knowledge.storage.postgres import generations, inbox
 from tests.crashes.conftest import KEEPING_TWO, ROOT
 from tests.crashes.state import state_of
 from tests.publication import announce_documents, collection_of, index
@@ -84,7 +84,7 @@ def _announced(site: Site, slug: str) -> Collection:
 def _items(site: Site, collection: Collection) -> int:
     """How many items the collection's unfinished index holds."""
     with site.runtime.app.tenant(TENANT) as connection:
-        building = revisions.generations_in(
+        building = generations.generations_in(
             connection, collection, backend="weaviate", states=["building"]
         )
     try:

@@ -14,7 +14,7 @@ from knowledge.indexing.rebuilding import rebuild
 from knowledge.model.collection import Collection
 from knowledge.retrieval.request import SearchRequest
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import collecting, revisions
+from knowledge.storage.postgres import collecting, generations
 from tests.asking import Asker, caller_of
 from tests.publication import collection_of, index, publish_documents
 
@@ -47,7 +47,7 @@ def _publish_five(runtime: Runtime, collection: Collection) -> None:
 
 def _items(runtime: Runtime, collection: Collection) -> int:
     with runtime.app.tenant(collection.tenant_id) as connection:
-        serving = revisions.serving_generation(connection, collection)
+        serving = generations.serving_generation(connection, collection)
     assert serving is not None
     assert runtime.index.count(serving) == serving.items
     return serving.items
@@ -106,7 +106,7 @@ def test_a_generation_goes_with_the_last_revision_that_reads_it(
 ) -> None:
     publish_documents(indexed, collection, [_doc("a", "lease one"), _doc("b", "lease kept")])
     with indexed.app.tenant(tenant) as connection:
-        old = revisions.serving_generation(connection, collection)
+        old = generations.serving_generation(connection, collection)
     assert old is not None
     wanted = request_rebuild(
         indexed.app, collection, profile=None, reason="requested", requested_by="test"
@@ -120,7 +120,7 @@ def test_a_generation_goes_with_the_last_revision_that_reads_it(
     with indexed.app.tenant(tenant) as connection:
         states = {
             generation.generation_id: generation.state
-            for generation in revisions.generations_in(
+            for generation in generations.generations_in(
                 connection,
                 collection,
                 backend=indexed.index.name,

@@ -26,7 +26,7 @@ from knowledge.model.revision import Generation, IndexState
 from knowledge.retrieval.request import SearchRequest
 from knowledge.runtime import Runtime
 from knowledge.storage.backend import HybridIndex
-from knowledge.storage.postgres import lease, rebuilds, revisions
+from knowledge.storage.postgres import generations, lease, rebuilds, revisions
 from knowledge.storage.postgres.rebuilds import Rebuild, RebuildState
 from tests.asking import Asker, caller_of
 from tests.publication import announce_documents, collection_of, index, publish_documents
@@ -174,7 +174,7 @@ def _is_gone(runtime: Runtime, generation: Generation) -> bool:
 
 def _building(runtime: Runtime, collection: Collection) -> list[Any]:
     with runtime.app.tenant(collection.tenant_id) as connection:
-        return revisions.generations_in(
+        return generations.generations_in(
             connection, collection, backend=runtime.index.name, states=["building"]
         )
 

@@ -18,7 +18,7 @@ from knowledge.model.chunk import ChunkVersion
 from knowledge.model.collection import Collection
 from knowledge.model.revision import OPEN
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import clock, revisions
+from knowledge.storage.postgres import chunk_versions, generations, revisions
 from orchestration.definitions import defs
 from orchestration.defs.checks.schedules import nightly_checks
 from orchestration.defs.partitions import collections
@@ -87,7 +87,7 @@ def _spoil_vectors(runtime: Runtime, collection: Collection) -> None:
 
 def _version(runtime: Runtime, collection: Collection, *, is_open: bool = True) -> ChunkVersion:
     today = runtime.collection(collection.tenant_id, collection.slug)
-    held = clock.versions_held(runtime.app, today, created=1, upto=today.head_rev)
+    held = chunk_versions.versions_held(runtime.app, today, created=1, upto=today.head_rev)
     return next(
         version for batch in held for version in batch if (version.to_rev == OPEN) is is_open
     )
@@ -97,7 +97,7 @@ def _write(runtime: Runtime, collection: Collection, version: ChunkVersion) -> N
     """Put a version into the serving generation behind its back."""
     vectors = runtime.vectors(collection.tenant_id, "minilm@1").get([version.text_hash])
     with runtime.app.tenant(collection.tenant_id) as connection:
-        generation = revisions.serving_generation(connection, collection)
+        generation = generations.serving_generation(connection, collection)
     assert generation is not None
     runtime.index.upsert(generation, [version], vectors)
 
@@ -233,7 +233,7 @@ def test_a_lost_object_fails_the_run_and_is_named_and_the_next_run_mends_it(
 ) -> None:
     lost = _version(runtime, served).object_id
     with runtime.app.tenant(served.tenant_id) as connection:
-        generation = revisions.serving_generation(connection, served)
+        generation = generations.serving_generation(connection, served)
     assert generation is not None
     runtime.index.delete(generation, [lost])
 

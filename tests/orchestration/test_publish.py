@@ -11,7 +11,7 @@ import pytest
 from knowledge.indexing.consistency import compare_hybrid
 from knowledge.model.collection import Collection
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import inbox, revisions
+from knowledge.storage.postgres import generations, inbox
 from knowledge.storage.snapshots import read_snapshot
 from tests.orchestration.conftest import (
     Publish,
@@ -253,7 +253,7 @@ def test_an_item_unknown_to_postgresql_is_removed_before_the_switch(
     shown = {check.check_name: check for check in result.get_asset_check_evaluations()}
     assert shown["hybrid_index_valid"].passed
     with runtime.app.tenant(collection.tenant_id) as connection:
-        generation = revisions.serving_generation(connection, collection)
+        generation = generations.serving_generation(connection, collection)
     assert generation is not None
     held = {item.object_id for item in runtime.index.items(generation)}
     assert (len(held), gone in held) == (4, False)

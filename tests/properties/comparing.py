@@ -13,7 +13,7 @@ from knowledge.model.collection import Collection
 from knowledge.retrieval.answer import Answer, Candidate
 from knowledge.retrieval.planning import Caller
 from knowledge.retrieval.request import BUILT, Filters, Leg, SearchRequest
-from knowledge.storage.postgres import rebuilds, revisions
+from knowledge.storage.postgres import generations, rebuilds
 from tests.properties.conftest import Site
 from tests.properties.reference import Asker, Cited, Clock, Wanted
 
@@ -138,8 +138,8 @@ class Comparison:
         """The serving generation holds what the reference says, the item count included."""
         runtime = self.site.runtime
         with runtime.app.tenant(self.tenant_id) as connection:
-            serving = revisions.serving_generation(connection, collection)
-            building = revisions.generations_in(
+            serving = generations.serving_generation(connection, collection)
+            building = generations.generations_in(
                 connection, collection, backend=runtime.index.name, states=["building"]
             )
             active = rebuilds.active(connection, collection)

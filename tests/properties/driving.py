@@ -22,7 +22,7 @@ from knowledge.model.collection import Collection
 from knowledge.publishing.announcing import delete_source
 from knowledge.publishing.publish import PublishRequest, publish
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import catalogue, rebuilds, revisions
+from knowledge.storage.postgres import catalogue, generations, rebuilds
 from knowledge.storage.postgres.publishing import Acl as AclGiven
 from knowledge.storage.postgres.rebuilds import Rebuild
 from knowledge.storage.snapshots import Mode
@@ -192,7 +192,7 @@ class Driver:
         """Beside what serves and what pins read there is only what a rebuild is building."""
         active = self.active_rebuild(clock)
         with self.runtime.app.tenant(self.tenant_id) as connection:
-            building = revisions.generations_in(
+            building = generations.generations_in(
                 connection,
                 self.collections[clock.slug],
                 backend=self.runtime.index.name,

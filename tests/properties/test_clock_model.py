@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from knowledge.crash_points import COLLECT_POINTS, PUBLISH_POINTS, REBUILD_POINTS
 from knowledge.retrieval.planning import Caller
 from knowledge.retrieval.request import BUILT, Leg
-from knowledge.storage.postgres import catalogue, revisions
+from knowledge.storage.postgres import catalogue, generations
 from knowledge.storage.postgres.publishing import Acl as AclGiven
 from knowledge.storage.snapshots import Mode
 from tests.asking import caller_of
@@ -268,13 +268,13 @@ class ClockMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         for collection in self.driver.collections.values():
             with self.runtime.app.tenant(self.tenant_id) as connection:
-                generations = revisions.generations_in(
+                found = generations.generations_in(
                     connection,
                     collection,
                     backend=self.runtime.index.name,
                     states=["building", "serving", "retired"],
                 )
-            for generation in generations:
+            for generation in found:
                 self.runtime.index.drop_generation(generation)
 
     # --- names --------------------------------------------------------------------------

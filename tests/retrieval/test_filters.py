@@ -21,7 +21,7 @@ from knowledge.model.revision import Generation
 from knowledge.runtime import Runtime
 from knowledge.storage.backend import Hit, HybridSearch, ScopeFilter
 from knowledge.storage.contract import admits
-from knowledge.storage.postgres import clock, metadata, retrieval
+from knowledge.storage.postgres import chunk_versions, clock, metadata, retrieval
 from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.text.analysis import analyse
 from tests.publication import collection_of
@@ -115,7 +115,7 @@ def corpus(runtime: Runtime) -> Corpus:
         clock.open_versions(connection, collection, REVISION, openings)
         clock.advance(connection, collection, REVISION, [])
         connection.execute("select freeze_statistics(%s, 1)", [collection.collection_id])
-    batches = clock.versions_visible(runtime.app, collection, REVISION)
+    batches = chunk_versions.versions_visible(runtime.app, collection, REVISION)
     versions = [version for batch in batches for version in batch]
     with runtime.app.tenant(tenant) as connection:
         metadata.upsert(connection, collection, versions)

@@ -14,7 +14,7 @@ from knowledge.model.collection import Collection
 from knowledge.model.scope import TrustTier
 from knowledge.retrieval.explaining import LOST
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import catalogue, revisions
+from knowledge.storage.postgres import catalogue, generations
 from retrieval_api.docs import openapi
 from tests.publication import announce_documents, collection_of, publish_documents
 from tests.retrieval_api.conftest import CallerFactory
@@ -135,7 +135,7 @@ def test_the_signals_of_no_candidate_are_those_it_has_where_it_is_found(
 def _lose(runtime: Runtime, collection: Collection, path: str) -> str:
     """Delete the chunk's object from the index alone; returns the chunk."""
     with runtime.app.tenant(collection.tenant_id) as connection:
-        generation = revisions.serving_generation(connection, collection)
+        generation = generations.serving_generation(connection, collection)
         row = connection.execute(
             "select object_id, chunk_id from chunk_versions where path = %s", [path]
         ).fetchone()

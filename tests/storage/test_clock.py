@@ -15,7 +15,7 @@ from knowledge.indexing.tick import leased, tick
 from knowledge.model.collection import Collection
 from knowledge.model.revision import Generation
 from knowledge.runtime import Runtime
-from knowledge.storage.postgres import lease, revisions
+from knowledge.storage.postgres import generations, lease
 from tests.publication import announce_documents, collection_of, index, publish_documents
 
 
@@ -201,7 +201,7 @@ def _states(runtime: Runtime, collection: Collection) -> set[str]:
 
 def _generation(runtime: Runtime, collection: Collection) -> Generation:
     with runtime.app.tenant(collection.tenant_id) as connection:
-        found = revisions.serving_generation(connection, collection)
+        found = generations.serving_generation(connection, collection)
     assert found is not None
     return found
 
