@@ -8,6 +8,7 @@ from pathlib import Path
 from dbt_like_checks.kinds import KINDS
 from dbt_like_checks.parsing import parse_models
 from dbt_like_checks.singular import parse_singular
+from knowledge.indexing.rebuild_requests import request_rebuild
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres.relations import RELATIONS, open_relations
 from knowledge.storage.snapshots import CHUNK_SCHEMA
@@ -51,6 +52,9 @@ def test_the_relations_on_postgresql_have_the_columns_that_are_listed(
 ) -> None:
     collection = collection_of(runtime, tenant, profile="minilm@1")
     publish_documents(runtime, collection, [{"id": "a", "text": "the red gate"}])
+    request_rebuild(
+        runtime.app, collection, profile="minilm@1", reason="requested", requested_by="test"
+    )
     documented = _documented("Relations on PostgreSQL")
     assert documented.keys() == RELATIONS.keys()
     with open_relations(runtime.app, collection) as relations:

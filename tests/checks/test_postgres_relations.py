@@ -76,11 +76,10 @@ def test_relations_without_a_tenant_are_refused(runtime: Runtime) -> None:
     ("select", "reason"),
     [
         ("select count(*) from clients", "UndefinedTable"),
-        ("select secret_hash from knowledge.clients", "permission denied"),
-        ("select knowledge.freeze_statistics(collection_id, 1) from collection", "read-only"),
-        ("select set_config('transaction_read_only', 'off', true)", "read-only transaction"),
-        ("select 1; commit; delete from knowledge.inbox", "multiple commands"),
-        ("select nextval('knowledge.inbox_sequence_seq')", "permission denied"),
+        ("select secret_hash from knowledge.clients", "may not name knowledge"),
+        ("select lo_create(0)", "read-only transaction"),
+        ("select 1; commit; delete from chunks", "multiple commands"),
+        ("select nextval('knowledge.inbox_sequence_seq')", "may not name knowledge"),
         ("select text::int from chunks", "the message may quote data and is not shown"),
     ],
 )
