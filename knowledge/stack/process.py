@@ -62,6 +62,9 @@ def spawn(argv: Sequence[str], *, environment: Mapping[str, str], log: Path) -> 
         list(argv),
         dict(environment),
         setsid=True,
+        # What a caller ignores or blocks (nohup, a test runner) must not keep it from ending.
+        setsigmask=[],
+        setsigdef=[signal.SIGTERM, signal.SIGINT],
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o600),

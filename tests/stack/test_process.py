@@ -39,6 +39,19 @@ def test_a_process_is_alive_until_it_is_ended(tmp_path: Path) -> None:
     assert not process.is_alive()
 
 
+def test_a_process_ends_also_when_its_starter_ignores_and_blocks_the_signal(
+    tmp_path: Path,
+) -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    try:
+        process = _spawn(SLEEP, tmp_path / "log")
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGTERM, before)
+    assert end(process, signals=((signal.SIGTERM, 10.0),))
+
+
 def test_another_process_with_the_same_id_is_not_taken_for_it_and_not_ended(
     tmp_path: Path,
 ) -> None:
