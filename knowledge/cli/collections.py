@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -19,8 +19,6 @@ from knowledge.model.collection import Collection
 from knowledge.model.revision import IndexRevision
 from knowledge.storage.postgres import catalogue, rebuilds, revisions
 from knowledge.storage.postgres.rebuilds import Rebuild, RebuildState
-
-NO_PROFILE: Final = "none"
 
 _profile = click.option(
     "--profile", metavar="NAME@V|none", help="Embedding profile; none: words alone."
@@ -54,7 +52,9 @@ def create(
 ) -> None:
     """Create a collection; tenant and project are created where they are new."""
     with opened(create=True) as runtime:
-        named = runtime.settings.default_profile if profile is None else _named(profile)
+        named = (
+            runtime.settings.default_profile if profile is None else options.named_profile(profile)
+        )
         if named is not None:
             runtime.permitted_embedder(named, allow_remote=bool(allow_remote))
         catalogue.ensure_project(runtime.owner, tenant, project)
@@ -114,7 +114,7 @@ def set_(
     with opened() as runtime:
         found = runtime.collection(tenant, collection)
         allowed = found.allow_remote if allow_remote is None else allow_remote
-        named = found.embedding_profile if profile is None else _named(profile)
+        named = found.embedding_profile if profile is None else options.named_profile(profile)
         if named is not None:  # loaded once: what is unknown, changed or forbidden is refused
             runtime.permitted_embedder(named, allow_remote=allowed)
         if allow_remote is not None:
@@ -176,10 +176,6 @@ def collect_(tenant: str, collection: str, as_json: bool) -> None:
             f"{done.dead_rows.dead:,} of {done.dead_rows.items:,} items of the index are history:"
             f" rebuild {done.rebuild.rebuild_id} is asked for."
         )
-
-
-def _named(profile: str) -> str | None:
-    return None if profile == NO_PROFILE else profile
 
 
 def _changed(collection: Collection, asked: Rebuild | None, daemon: bool) -> str:

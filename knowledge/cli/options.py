@@ -13,10 +13,17 @@ from knowledge.model.scope import parse_acl
 EVERYONE: Final = "everyone"
 NOBODY: Final = "nobody"
 
+NO_PROFILE: Final = "none"
+
 tenant = click.option("--tenant", required=True, metavar="T", help="Tenant.")
 project = click.option("--project", required=True, metavar="P", help="Project.")
 collection = click.option("--collection", required=True, metavar="C", help="Collection.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def named_profile(profile: str) -> str | None:
+    """The embedding profile that ``--profile`` names; None for no model."""
+    return None if profile == NO_PROFILE else profile
 
 
 def waiting(command: Any) -> Any:

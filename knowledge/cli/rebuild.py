@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import click
 
 from knowledge.cli import options
@@ -18,8 +16,6 @@ from knowledge.model.collection import Collection
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import rebuilds
 from knowledge.storage.postgres.rebuilds import Rebuild, RebuildState
-
-NO_PROFILE: Final = "none"
 
 
 @click.command("rebuild", short_help="Build a collection's index anew while the old one serves.")
@@ -75,7 +71,7 @@ def rebuild_command(
 def _request(runtime: Runtime, collection: Collection, profile: str | None) -> Rebuild:
     named = collection.embedding_profile
     if profile is not None:
-        named = None if profile == NO_PROFILE else profile
+        named = options.named_profile(profile)
     if named is not None:  # loaded once: what is unknown, changed or forbidden is refused
         runtime.permitted_embedder(named, allow_remote=collection.allow_remote)
     asked = request_rebuild(

@@ -187,9 +187,9 @@ class _Builder:
             since = time.monotonic()
             # Cancelled, taken up by another, or collected from, while we waited for the lease.
             self._note(0)
-            done = self._finish(held, self._generation())
+            done = self._finish(held, self._generation(), since)
             lease.release(self._runtime.app, held)
-        return replace(done, lease_s=time.monotonic() - since)
+        return done
 
     def _generation(self) -> Generation:
         """The generation that an earlier attempt began, or a new one."""
@@ -239,8 +239,8 @@ class _Builder:
         reached("rebuild.round_written")
         return replace(generation, applied_rev=head, items=items)
 
-    def _finish(self, held: Lease, generation: Generation) -> Rebuilt:
-        """The last round and the switch, while nobody else writes the collection."""
+    def _finish(self, held: Lease, generation: Generation, since: float) -> Rebuilt:
+        """The last round and the switch, while nobody else writes; the lease is held ``since``."""
         runtime = self._runtime
         head = self._today().head_rev
         generation = self._round(generation, head)
@@ -260,7 +260,7 @@ class _Builder:
             items=items,
             embedded=self._embedded,
             rounds=self._rounds,
-            lease_s=0.0,
+            lease_s=time.monotonic() - since,
             seconds=time.monotonic() - self._started,
         )
 
