@@ -17,9 +17,8 @@ from benchmarks.corpus import GROUPS, Corpus
 from knowledge.errors import InvalidInput, NotFound
 from knowledge.home import Home
 from knowledge.model.collection import Collection
-from knowledge.model.scope import READ
+from knowledge.model.scope import READ, Caller
 from knowledge.profiles.profile import Embedder
-from knowledge.retrieval.planning import Caller
 from knowledge.runtime import Runtime, open_runtime
 from knowledge.stack.servers import embedded_processes
 from knowledge.storage.postgres import catalogue

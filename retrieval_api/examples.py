@@ -64,7 +64,12 @@ ANSWER: Final[dict[str, Any]] = {
                 "score": 0.83,
                 "signals": {"vector": 0.79, "fullText": 9.1},
             },
-            "explain": {"ranks": {"vector": 1, "fullText": 2}, "fusion": 0.0325, "rerank": 1.6},
+            "explain": {
+                "ranks": {"vector": 1, "fullText": 2},
+                "fusion": 0.0325,
+                "rerank": 1.6,
+                "prior": 0.0,
+            },
         }
     ],
     "foreignDropped": 0,

@@ -55,10 +55,14 @@ CANDIDATE: Final = _object(
     metadata={"type": "object"},
     citation=CITATION,
     explain=_object(
-        "ranks fusion rerank",
+        "ranks fusion rerank prior",
         ranks={"type": "object", "additionalProperties": {"type": "integer"}},
         fusion={"type": "number"},
         rerank={"type": ["number", "null"]},
+        prior={
+            "type": "number",
+            "description": "What it owes to lying in a time that the query names; part of rerank.",
+        },
     ),
 )
 LEG: Final = _object(

@@ -22,9 +22,8 @@ from knowledge.errors import (
     Unavailable,
 )
 from knowledge.home import Home
-from knowledge.model.scope import ADMIN
+from knowledge.model.scope import ADMIN, Caller
 from knowledge.profiles.registry import Profiles
-from knowledge.retrieval.planning import Caller
 from knowledge.retrieval.recording import Recorder
 from knowledge.retrieval.search import Searcher
 from knowledge.security.tokens import TokenIssuer

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 
-from knowledge.model.scope import READ
+from knowledge.model.scope import READ, Caller
 from knowledge.retrieval.answer import Answer
-from knowledge.retrieval.planning import Caller
 from knowledge.retrieval.request import SearchRequest
 from knowledge.retrieval.search import Searcher
 from knowledge.runtime import Runtime

@@ -48,7 +48,9 @@ def _candidate(rank: int, candidate: Candidate) -> str:
     if candidate.explanation is not None:
         ranks = ", ".join(f"{leg} #{place}" for leg, place in candidate.explanation.ranks.items())
         blend = candidate.explanation.rerank
-        reranked = "" if blend is None else f", blend {blend:.3f}"
+        prior = candidate.explanation.prior
+        of_it = f" ({prior:g} of it for its time)" if prior else ""
+        reranked = "" if blend is None else f", blend {blend:.3f}{of_it}"
         shown.append(f"{_INDENT}why: {ranks}, fusion {candidate.explanation.fusion:.4f}{reranked}")
         shown.append(f"{_INDENT}chunk {citation.chunk_id}")
     if candidate.title:

@@ -13,8 +13,8 @@ from knowledge.cli import options
 from knowledge.cli.output import plural, print_json, table
 from knowledge.cli.searching import named_or_temporary_caller, opened_searcher
 from knowledge.cli.session import opened, progress
+from knowledge.model.scope import Caller
 from knowledge.retrieval.evaluation import Question, Result, evaluate, read_questions
-from knowledge.retrieval.planning import Caller
 from knowledge.retrieval.request import SearchRequest
 from knowledge.runtime import Runtime
 

@@ -16,10 +16,9 @@ from knowledge.cli.output import print_json
 from knowledge.cli.searching import opened_searcher, require_caller
 from knowledge.cli.session import opened
 from knowledge.errors import InvalidInput
-from knowledge.model.scope import TrustTier
+from knowledge.model.scope import Caller, TrustTier
 from knowledge.publishing.cleaning import parse_time
 from knowledge.retrieval.answer import Answer
-from knowledge.retrieval.planning import Caller
 from knowledge.retrieval.request import BUILT, MAX_TOP_K, Filters, Leg, SearchRequest
 from knowledge.retrieval.wire import answer_to_wire
 from knowledge.runtime import Runtime

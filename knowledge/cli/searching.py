@@ -10,8 +10,8 @@ from dataclasses import replace
 from knowledge.errors import Forbidden, InvalidInput, NotFound, ProfileMismatch, Unavailable
 from knowledge.model.identity import require_slug
 from knowledge.model.revision import IndexKind
-from knowledge.model.scope import READ
-from knowledge.retrieval.planning import Caller, plan_search
+from knowledge.model.scope import READ, Caller
+from knowledge.retrieval.planning import plan_search
 from knowledge.retrieval.request import SearchRequest
 from knowledge.retrieval.search import Searcher
 from knowledge.runtime import Runtime, index_location

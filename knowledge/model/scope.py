@@ -40,6 +40,15 @@ _RANKS: Final = {tier: rank for rank, tier in enumerate(TrustTier)}
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """The verified credential: who, of which tenant, with which OAuth scopes."""
+
+    client_id: str
+    tenant_id: str
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """The scope one request runs under, resolved from the credential."""
 

@@ -56,11 +56,15 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """``ranks`` are 1-based per leg, ``fusion`` the RRF score, ``rerank`` the blend or None."""
+    """``ranks`` are 1-based per leg, ``fusion`` the RRF score, ``rerank`` the blend or None.
+
+    ``prior`` is the part of the blend that the time named in the query gave; 0 without one.
+    """
 
     ranks: Mapping[str, int]
     fusion: float
     rerank: float | None
+    prior: float = 0.0
 
 
 class Outcome(StrEnum):

@@ -51,6 +51,7 @@ def _candidate(found: Found, ranking: Ranking, key: uuid.UUID, *, explain: bool)
             ranks={leg.value: rank for leg, rank in sorted(found.ranks.items())},
             fusion=round(ranking.fusion[key], 6),
             rerank=round(ranking.blended[key], 6) if key in ranking.blended else None,
+            prior=found.prior,
         )
         if explain
         else None,

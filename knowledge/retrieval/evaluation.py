@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from knowledge.errors import InvalidInput
+from knowledge.model.scope import Caller
 from knowledge.retrieval.answer import Answer, LegState
-from knowledge.retrieval.planning import Caller
 from knowledge.retrieval.request import BUILT, Leg, RerankMode, SearchRequest
 from knowledge.retrieval.search import Searcher
 

@@ -16,20 +16,11 @@ from knowledge.errors import (
     Unauthenticated,
 )
 from knowledge.model.revision import Generation, IndexKind
-from knowledge.model.scope import READ, Scope, TrustTier
+from knowledge.model.scope import READ, Caller, Scope, TrustTier
 from knowledge.retrieval.request import MAX_COLLECTIONS, Filters, SearchRequest
 from knowledge.storage.backend import ScopeFilter
 from knowledge.storage.postgres.database import AsyncDatabase, Row
 from knowledge.text.bm25 import TermStatistics
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The verified credential: who, of which tenant, with which OAuth scopes."""
-
-    client_id: str
-    tenant_id: str
-    scopes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class Found:
     ``sparse`` is BM25 with the statistics of ``revision``; ``cosine`` is None until it is known.
     ``ranks`` are 1-based by leg; ``anchors`` marks those that set the blend's mean and spread,
     ``pooled`` those that a search for few answers finds too: the others come after them.
+    ``prior`` is added to the blend, in units of z.
     """
 
     row: Row
@@ -38,6 +39,7 @@ class Found:
     cosine: float | None = None
     anchors: bool = False
     pooled: bool = True
+    prior: float = 0.0
     ranks: dict[Leg, int] = field(default_factory=dict)
     signals: dict[Leg, float] = field(default_factory=dict)
 
@@ -62,7 +64,10 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Candidates in order, with ``scores`` in 0 to 1 that never rise down the order."""
+    """Candidates in order, with ``scores`` in 0 to 1 that never rise down the order.
+
+    ``blended`` is what the reranker went by, priors included; empty without it.
+    """
 
     order: tuple[uuid.UUID, ...]
     scores: Mapping[uuid.UUID, float]
@@ -191,6 +196,7 @@ def _scored(candidate: Found, weights: Callable[[str | None, str], float]) -> Sc
         weight=weights(candidate.profile, candidate.row["kind"]),
         profile=candidate.profile,
         anchors=candidate.anchors,
+        prior=candidate.prior,
     )
 
 

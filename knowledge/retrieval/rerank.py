@@ -21,7 +21,8 @@ class Scored:
 
     ``weight`` in 0 to 1 is the cosine's share, by profile and kind; ``profile`` groups cosines
     that may be compared; ``anchors`` says whether it is among the candidates that set mean and
-    spread (so that a larger top-k does not reorder the smaller one's answers).
+    spread (so that a larger top-k does not reorder the smaller one's answers). ``prior``, in units
+    of z, is what is known of it apart from both scores.
     """
 
     sparse: float
@@ -29,10 +30,11 @@ class Scored:
     weight: float
     profile: str | None
     anchors: bool
+    prior: float = 0.0
 
 
 def blend(candidates: Mapping[Item, Scored]) -> dict[Item, float]:
-    """``(1 - w) z(sparse) + w z(cosine)`` per candidate; without cosines z(sparse) alone.
+    """``(1 - w) z(sparse) + w z(cosine) + prior`` per candidate; without cosines z(sparse) alone.
 
     z is over the anchoring candidates; a spread of zero makes z zero. A candidate without a
     profile beside others that have one gets the blend expected of its words. Empty in, empty out.
@@ -54,6 +56,7 @@ def blend(candidates: Mapping[Item, Scored]) -> dict[Item, float]:
         share = float(weights[both].mean())
         expected = _expected(sparse[both], dense[both], sparse[without_model])
         values[without_model] = (1 - share) * sparse[without_model] + share * expected
+    values = values + np.array([c.prior for c in scored])
     return dict(zip(keys, values.tolist(), strict=True))
 
 

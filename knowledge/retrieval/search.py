@@ -12,6 +12,7 @@ from typing import Final
 
 from knowledge.errors import IndexUnavailable, InvalidInput, ModelUnavailable
 from knowledge.model.revision import IndexKind
+from knowledge.model.scope import Caller
 from knowledge.profiles.registry import Profiles
 from knowledge.retrieval.answer import THINNER, Answer, LegReport, LegState
 from knowledge.retrieval.citing import cite
@@ -26,15 +27,17 @@ from knowledge.retrieval.legs import (
     skipped,
     why_not_served,
 )
-from knowledge.retrieval.planning import Caller, Plan, Served, Target, plan_search, scope_filter
+from knowledge.retrieval.planning import Plan, Served, Target, plan_search, scope_filter
 from knowledge.retrieval.ranking import Found, Searched, mark_anchors, note_ranks, rank
 from knowledge.retrieval.request import BUILT, MAX_TOP_K, Leg, RerankMode, SearchRequest
+from knowledge.retrieval.time_prior import note_time_prior
 from knowledge.settings import RetrievalSettings
 from knowledge.storage.backend import HybridSearch, ScopeFilter, Vector
 from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.storage.postgres.retrieval import CandidateReader
 from knowledge.text import bm25
 from knowledge.text.analysis import analyse
+from knowledge.text.time_windows import time_windows
 
 MAX_TERMS: Final = 64
 """Words of a query that are looked up; of a longer one the rarest."""
@@ -94,6 +97,9 @@ class Searcher:
                 task.cancel()
         found = {key: value for part in searched for key, value in part.found.items()}
         mode = self._rerank_mode(request)
+        as_of = request.as_of or datetime.now(UTC)
+        if mode == "reranker":
+            note_time_prior(found.values(), time_windows(request.query, as_of))
         ranking = rank(found, mode=mode, weights=self._blend_weight)
         candidates = cite(request, ranking, found)
         explained = None
@@ -106,7 +112,7 @@ class Searcher:
         return Answer(
             query_id=uuid.uuid4(),
             scope=plan.scope,
-            as_of=request.as_of or datetime.now(UTC),
+            as_of=as_of,
             degraded=any(report.state in THINNER for report in reports),
             rerank=mode,
             legs=tuple(reports),

@@ -132,4 +132,5 @@ def _explanation(explanation: Explanation) -> dict[str, Any]:
         "ranks": dict(explanation.ranks),
         "fusion": explanation.fusion,
         "rerank": explanation.rerank,
+        "prior": explanation.prior,
     }

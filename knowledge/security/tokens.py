@@ -11,7 +11,7 @@ from typing import Final
 import jwt
 
 from knowledge.errors import Unauthenticated
-from knowledge.retrieval.planning import Caller
+from knowledge.model.scope import Caller
 
 _ALGORITHM: Final = "HS256"
 _AUDIENCE: Final = "factory.knowledge"

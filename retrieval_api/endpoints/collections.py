@@ -8,9 +8,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from knowledge.errors import NotFound
-from knowledge.model.scope import READ
+from knowledge.model.scope import READ, Caller
 from knowledge.retrieval.legs import KINDS
-from knowledge.retrieval.planning import Caller
 from knowledge.retrieval.wire import time_to_wire
 from knowledge.storage.postgres import service as queries
 from knowledge.storage.postgres.database import Row

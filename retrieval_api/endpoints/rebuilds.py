@@ -14,8 +14,7 @@ from knowledge.errors import Conflict, InvalidInput, NotFound
 from knowledge.indexing.rebuild_requests import cancel_rebuild, request_rebuild
 from knowledge.indexing.wire import rebuild_to_wire
 from knowledge.model.collection import Collection
-from knowledge.model.scope import ADMIN
-from knowledge.retrieval.planning import Caller
+from knowledge.model.scope import ADMIN, Caller
 from knowledge.runtime import permitted_embedder
 from knowledge.storage.postgres import catalogue, rebuilds
 from knowledge.storage.postgres.rebuilds import Rebuild

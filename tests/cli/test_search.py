@@ -77,7 +77,7 @@ def test_json_is_the_wire_form(ask: Any, tenant: str, client: str) -> None:
 
 def test_explain_adds_ranks(ask: Any) -> None:
     (candidate,) = ask("heartbeat", "--explain", "--json").json["candidates"]
-    assert candidate["explain"].keys() == {"ranks", "fusion", "rerank"}
+    assert candidate["explain"].keys() == {"ranks", "fusion", "rerank", "prior"}
     assert candidate["explain"]["ranks"]["fullText"] == 1
 
 

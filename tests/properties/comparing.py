@@ -10,8 +10,8 @@ import pytest
 
 from knowledge.errors import RevisionCollected, RevisionUnknown
 from knowledge.model.collection import Collection
+from knowledge.model.scope import Caller
 from knowledge.retrieval.answer import Answer, Candidate
-from knowledge.retrieval.planning import Caller
 from knowledge.retrieval.request import BUILT, Filters, Leg, SearchRequest
 from knowledge.storage.postgres import generations, rebuilds
 from tests.properties.conftest import Site

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from knowledge.crash_points import COLLECT_POINTS, PUBLISH_POINTS, REBUILD_POINTS
-from knowledge.retrieval.planning import Caller
+from knowledge.model.scope import Caller
 from knowledge.retrieval.request import BUILT, Leg
 from knowledge.storage.postgres import catalogue, generations
 from knowledge.storage.postgres.publishing import Acl as AclGiven

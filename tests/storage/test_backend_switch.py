@@ -11,8 +11,8 @@ import pytest
 from knowledge.cli.searching import named_or_temporary_caller, opened_searcher
 from knowledge.home import Home
 from knowledge.model.collection import Collection
+from knowledge.model.scope import Caller
 from knowledge.retrieval.answer import Answer
-from knowledge.retrieval.planning import Caller
 from knowledge.retrieval.request import BUILT, SearchRequest
 from knowledge.runtime import Runtime, index_location
 from knowledge.stack.servers import current_addresses

@@ -29,7 +29,7 @@ _IN_SCOPE: Final = """
 _ADMITTED: Final = "select c.object_id" + _IN_SCOPE
 _CANDIDATES: Final = (
     "select c.object_id, c.chunk_id, c.source_id, c.path, c.title, c.kind, c.language,"
-    " c.line_start, c.line_end, c.words, c.title_words, c.text,"
+    " c.line_start, c.line_end, c.words, c.title_words, c.text, c.updated_at,"
     " jsonb_build_object('tags', c.tags, 'metadata', c.metadata)::text as extras" + _IN_SCOPE
 )
 _READABLE_VERSIONS: Final = """
