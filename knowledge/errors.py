@@ -44,12 +44,20 @@ class InvalidSnapshot(InvalidInput):
     """The snapshot does not match its manifest."""
 
 
+class InvalidFact(InvalidInput):
+    """The fact is not valid."""
+
+
 class InvalidQuery(InvalidInput):
     """The SELECT cannot run."""
 
 
 class InvalidConfiguration(InvalidInput):
     """The configuration is not valid."""
+
+
+class InvalidOntology(InvalidConfiguration):
+    """An ontology document is not valid."""
 
 
 class NotFound(KnowledgeError):
