@@ -50,7 +50,9 @@ COLLECT_POINTS: Final = (
     "collect.rows_deleted",
 )
 
-POINTS: Final = frozenset((*PUBLISH_POINTS, *REBUILD_POINTS, *COLLECT_POINTS))
+FACT_POINTS: Final = ("facts.told", "facts.written", "facts.committed")
+
+POINTS: Final = frozenset((*PUBLISH_POINTS, *REBUILD_POINTS, *COLLECT_POINTS, *FACT_POINTS))
 
 
 def _die(_name: str) -> None:

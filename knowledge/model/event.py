@@ -14,11 +14,13 @@ SOURCE_ACCESS_CHANGED: Final = "SourceAccessChanged"
 INBOUND: Final = (CHUNKS_PUBLISHED, SOURCE_DELETED, SOURCE_ACCESS_CHANGED)
 
 RETRIEVAL_EXECUTED: Final = "RetrievalExecuted"
+GRAPH_FACTS_UPDATED: Final = "GraphFactsUpdated"
 
 TOPICS: Final = {
     "IndexRevisionReady": "retrieval.indexes.v1.index-revision-ready",
     "IndexRevisionRetired": "retrieval.indexes.v1.index-revision-retired",
     "IndexDegraded": "retrieval.indexes.v1.index-degraded",
+    GRAPH_FACTS_UPDATED: "retrieval.graph.v1.graph-facts-updated",
     RETRIEVAL_EXECUTED: "retrieval.queries.v1.retrieval-executed",
 }
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from psycopg import Connection
-from psycopg.types.json import Jsonb
 
 from knowledge.model.collection import Collection
 from knowledge.model.event import OutboundEvent
 from knowledge.model.revision import Generation, IndexKind, IndexRevision, IndexState, next_state
 from knowledge.storage.postgres.database import Database, Row
+from knowledge.storage.postgres.outbox import emit
 
 _IN_HYBRID_INDEX: Final = (IndexKind.VECTOR, IndexKind.FULL_TEXT)
 
@@ -277,21 +277,4 @@ def _emit_revision(connection: Connection[Row], event_type: str, row: Row) -> No
     emit(
         connection,
         OutboundEvent(event_type, row["tenant_id"], str(row["index_revision_id"]), payload),
-    )
-
-
-def emit(connection: Connection[Row], event: OutboundEvent) -> None:
-    """Put an event into the outbox, in the transaction that made it true."""
-    connection.execute(
-        "insert into outbox (tenant_id, event_id, topic, event_type, subject, payload, occurred_at)"
-        " values (%s, %s, %s, %s, %s, %s, %s)",
-        [
-            event.tenant_id,
-            event.event_id,
-            event.topic,
-            event.event_type,
-            event.subject,
-            Jsonb(event.payload),
-            event.occurred_at,
-        ],
     )

@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 
 from knowledge.errors import VersionMismatch
 
-HEAD: Final = "0002"
+HEAD: Final = "0003"
 SCHEMA: Final = "knowledge"
 _HERE: Final = Path(__file__).parent
 

@@ -1,0 +1,304 @@
+"""What the ontology's rules make of facts: suggestions, each with the facts it rests on.
+
+A suggestion is trusted no more than the least trusted premise and no more than `InferredFact`,
+as confident as the least confident, and holds while all premises hold. It may be read by who
+may read all of them. Premises may be suggestions themselves, a bounded number of steps deep.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from knowledge.graph.ontology.model import Ontology
+from knowledge.model.fact import (
+    Fact,
+    Moment,
+    Provenance,
+    Statement,
+    fact_id,
+    name_key,
+    telling_id,
+    timeline_id,
+)
+from knowledge.model.scope import TrustTier
+from knowledge.storage.postgres.database import Transaction
+from knowledge.storage.postgres.facts import writing
+from knowledge.storage.postgres.facts.reading import By, believed_facts
+from knowledge.storage.postgres.facts.writing import Telling
+
+PRINCIPAL: Final = "inference"
+"""Who says what was inferred: no client has this name."""
+
+MAX_STEPS: Final = 3
+MAX_SUGGESTIONS: Final = 1_000
+"""Of one batch; `knowledge graph infer` finds the rest."""
+
+MAX_PARTNERS: Final = 20_000
+
+INVERSE: Final = "inverse"
+"""How rules of one premise are named; the others follow from two."""
+
+Write = Callable[[Sequence[Telling]], Counter[str]]
+"""Writes tellings; returns how many were added, restated and outdated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """``is_cut`` when more could have been inferred than the bounds allow."""
+
+    suggested: int = 0
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Conclusion:
+    """A triple that a rule gives, with its premises in the order of the rule."""
+
+    rule: str
+    subject: str
+    subject_type: str | None
+    predicate: str
+    object: str
+    object_type: str | None
+    premises: tuple[Fact, ...]
+
+    @property
+    def triple(self) -> tuple[str, str, str]:
+        return name_key(self.subject), self.predicate, name_key(self.object)
+
+
+def infer(
+    connection: Transaction,
+    tenant_id: str,
+    project_id: str,
+    ontology: Ontology,
+    *,
+    now: datetime,
+    opened: Sequence[Telling],
+    narrowed: Sequence[uuid.UUID],
+    withdrawn: Sequence[uuid.UUID],
+    write: Write,
+) -> Inferred:
+    """Suggest what follows from the ``opened`` facts, from those whose validity was ``narrowed``,
+    and again what was ``withdrawn`` but follows from others too."""
+    firing = {name for name in ontology.predicates if ontology.rules_of(name)}
+    base = _Base(connection, project_id, now, frozenset(firing))
+    seeds = base.facts({t.fact_id for t in opened if t.statement.predicate in firing})
+    seeds += base.facts(set(narrowed))
+    seeds += base.around(withdrawn)
+    suggested, is_cut = 0, False
+    for _step in range(MAX_STEPS):
+        if not seeds:
+            break
+        conclusions = list(_conclusions(base, ontology, seeds))
+        tellings = _fresh(base, tenant_id, ontology, conclusions)
+        room = MAX_SUGGESTIONS - suggested
+        is_cut = is_cut or len(tellings) > room
+        suggested += write(tellings[:room]).total()
+        seeds = base.facts({t.fact_id for t in tellings[:room]})
+    return Inferred(suggested, is_cut or bool(seeds))
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The believed facts of a project that can be premises: predicates of which a rule fires.
+
+    A fact that a chunk says is none: who may read the chunk is not known of what would rest on it.
+    """
+
+    connection: Transaction
+    project_id: str
+    now: datetime
+    firing: frozenset[str]
+
+    def find(self, by: By, keys: Collection[tuple[Any, ...]]) -> list[Fact]:
+        found = believed_facts(self.connection, self.project_id, self.now, by, keys, MAX_PARTNERS)
+        return [fact for fact in found if fact.predicate in self.firing and fact.chunk_id is None]
+
+    def facts(self, fact_ids: set[uuid.UUID]) -> list[Fact]:
+        return self.find("fact", [(fact_id,) for fact_id in fact_ids])
+
+    def around(self, withdrawn: Sequence[uuid.UUID]) -> list[Fact]:
+        """Facts about the entities of withdrawn ones, of which the same may follow."""
+        ends = writing.ends_of(self.connection, withdrawn) if withdrawn else []
+        subjects = [(key, name) for key, _ in ends for name in sorted(self.firing)]
+        objects = [(key, name) for _, key in ends for name in sorted(self.firing)]
+        return [*self.find("subject", set(subjects)), *self.find("object", set(objects))]
+
+
+def _conclusions(base: _Base, ontology: Ontology, seeds: Sequence[Fact]) -> Iterator[_Conclusion]:
+    """What each seed gives, alone and with the partners that a rule asks for."""
+    wanted: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
+    for seed in seeds:
+        for _rule, partner, _gives, is_first in _chains(ontology, seed.predicate):
+            wanted[is_first].add((name_key(seed.object if is_first else seed.subject), partner))
+    partners = {
+        True: _by_end(base.find("subject", wanted[True]), lambda fact: fact.subject),
+        False: _by_end(base.find("object", wanted[False]), lambda fact: fact.object),
+    }
+    for seed in seeds:
+        inverse = ontology.rules_of(seed.predicate).inverse
+        if inverse is not None:
+            yield _Conclusion(
+                f"{INVERSE} {seed.predicate}",
+                seed.object,
+                seed.object_type,
+                inverse,
+                seed.subject,
+                seed.subject_type,
+                (seed,),
+            )
+        for rule, partner, gives, is_first in _chains(ontology, seed.predicate):
+            end = name_key(seed.object if is_first else seed.subject)
+            for other in partners[is_first].get((end, partner), ()):
+                first, then = (seed, other) if is_first else (other, seed)
+                yield _chained(rule, gives, first, then)
+
+
+def _by_end(
+    facts: Iterable[Fact], end: Callable[[Fact], str]
+) -> Mapping[tuple[str, str], list[Fact]]:
+    found: dict[tuple[str, str], list[Fact]] = {}
+    for fact in facts:
+        found.setdefault((name_key(end(fact)), fact.predicate), []).append(fact)
+    return found
+
+
+def _chains(ontology: Ontology, predicate: str) -> Iterator[tuple[str, str, str, bool]]:
+    """Rules of two premises that a fact can fire: name, partner, conclusion, whether it is first."""
+    rules = ontology.rules_of(predicate)
+    if rules.transitive:
+        for is_first in (True, False):
+            yield f"transitive {predicate}", predicate, predicate, is_first
+    for rule in rules.as_first:
+        yield rule.name, rule.then, rule.gives, True
+    for rule in rules.as_then:
+        yield rule.name, rule.first, rule.gives, False
+
+
+def _chained(rule: str, gives: str, first: Fact, then: Fact) -> _Conclusion:
+    return _Conclusion(
+        rule,
+        first.subject,
+        first.subject_type,
+        gives,
+        then.object,
+        then.object_type,
+        (first, then),
+    )
+
+
+def _fresh(
+    base: _Base, tenant_id: str, ontology: Ontology, conclusions: Sequence[_Conclusion]
+) -> list[Telling]:
+    """The conclusions that are sound, and neither known already nor rejected once."""
+    told: dict[uuid.UUID, tuple[_Conclusion, Telling]] = {}
+    for conclusion in conclusions:
+        telling = _telling(tenant_id, base.project_id, base.now, ontology, conclusion)
+        if telling is not None:
+            told.setdefault(telling.fact_id, (conclusion, telling))
+    if not told:
+        return []
+    settled = writing.settled(base.connection, list(told))
+    triples = {conclusion.triple for fact, (conclusion, _) in told.items() if fact not in settled}
+    stated: dict[tuple[str, str, str], list[Fact]] = {}
+    for fact in base.find("triple", triples):
+        if fact.suggestion is None:
+            triple = name_key(fact.subject), fact.predicate, name_key(fact.object)
+            stated.setdefault(triple, []).append(fact)
+    return [
+        telling
+        for fact, (conclusion, telling) in told.items()
+        if fact not in settled
+        and not any(
+            _covers(known, telling.statement) for known in stated.get(conclusion.triple, ())
+        )
+    ]
+
+
+def _covers(fact: Fact, said: Statement) -> bool:
+    """Whether somebody states it already, for the whole time and for the same readers."""
+    begins = fact.valid_from is None or (
+        said.valid_from is not None and fact.valid_from.at <= said.valid_from.at
+    )
+    ends = fact.valid_to is None or (
+        said.valid_to is not None and said.valid_to.at <= fact.valid_to.at
+    )
+    return begins and ends and fact.namespace == said.namespace and fact.acl in (None, said.acl)
+
+
+def _telling(
+    tenant_id: str, project_id: str, now: datetime, ontology: Ontology, conclusion: _Conclusion
+) -> Telling | None:
+    premises = conclusion.premises
+    first, last = premises[0], premises[-1]
+    readers = {fact.acl for fact in premises} - {None}
+    subject, _predicate, object_ = conclusion.triple
+    if (
+        subject == object_
+        or first.namespace != last.namespace
+        or not first.meets(last)
+        or len(readers) > 1  # no one list admits exactly who is on both
+        or _types_differ(premises)
+    ):
+        return None
+    known = ontology.find(conclusion.predicate)
+    is_functional = known is not None and known.functional
+    said = Statement(
+        domain=(known.domain if known else None) or first.domain,
+        subject=conclusion.subject,
+        predicate=conclusion.predicate,
+        object=conclusion.object,
+        provenance=Provenance(principal=PRINCIPAL, client=conclusion.rule),
+        namespace=first.namespace,
+        subject_type=conclusion.subject_type,
+        object_type=conclusion.object_type,
+        valid_from=_latest([fact.valid_from for fact in premises]),
+        valid_to=_earliest([fact.valid_to for fact in premises]),
+        observed_at=now,
+        confidence=min(fact.confidence for fact in premises),
+        tier=max((TrustTier.INFERRED_FACT, *(fact.tier for fact in premises)), key=_rank),
+        acl=next(iter(readers), None),
+    )
+    fact = fact_id(tenant_id, project_id, said, functional=is_functional)
+    sources = {fact.provenance.source_id for fact in premises} - {None}
+    return Telling(
+        telling_id=telling_id(fact, said),
+        fact_id=fact,
+        statement=said,
+        timeline=timeline_id(tenant_id, project_id, said) if is_functional else None,
+        rule=conclusion.rule,
+        lineage=tuple(fact.fact_id for fact in premises),
+        lineage_sources=tuple(
+            sorted(
+                {s for s in sources if s}
+                | {source for fact in premises for source in fact.lineage_sources}
+            )
+        ),
+        suggestion="suggested",
+    )
+
+
+def _types_differ(premises: Sequence[Fact]) -> bool:
+    """Whether the entity in the middle is of two types, and so two entities of one name."""
+    if len(premises) == 1:
+        return False
+    types = {premises[0].object_type, premises[1].subject_type} - {None}
+    return len(types) > 1
+
+
+def _rank(tier: TrustTier) -> int:
+    return tier.rank
+
+
+def _latest(moments: Iterable[Moment | None]) -> Moment | None:
+    return max((m for m in moments if m), key=lambda m: m.at, default=None)
+
+
+def _earliest(moments: Iterable[Moment | None]) -> Moment | None:
+    return min((m for m in moments if m), key=lambda m: m.at, default=None)
