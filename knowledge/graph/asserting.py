@@ -36,12 +36,14 @@ ANALYSED_FROM: Final = 500
 class Writer:
     """Who writes. ``acl`` are its ACL entries; None is the operator, who may write everything.
 
-    ``denied`` are the sources it may not read, and so may not speak for.
+    ``denied`` are the sources it may not read, and so may not speak for. An administrator may end
+    any fact it sees; others their own, or with a telling that is trusted as much.
     """
 
     principal: str
     acl: tuple[str, ...] | None = None
     denied: frozenset[str] = frozenset()
+    is_admin: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +122,18 @@ def write_batch(
         )
     tellings = [_telling(tenant_id, project_id, said, ontology) for said in batch.statements]
     _require_speakable(writer, batch.statements)
-    now = writing.lock_project(connection, tenant_id, project_id)
-    session = _Session(connection, tenant_id, project_id, now, ontology)
-    written = session.tell(tellings)
+    session = FactSession.begin(connection, tenant_id, project_id, ontology)
+    session.tell(tellings)
     reached("facts.told")
-    session.count()
-    written.violations = _against(ontology, batch.statements)
+    session.written.violations = _against(ontology, batch.statements)
     for telling in tellings:
         if telling.statement.corrects is not None:
             session.correct(telling, writer)
     for retraction in batch.retractions:
         session.retract(retraction, writer)
-    session.withdraw_resting()
-    session.suggest()
-    session.settle()
+    session.finish()
     reached("facts.written")
-    return written
+    return session.written
 
 
 def _telling(tenant_id: str, project_id: str, said: Statement, ontology: Ontology) -> Telling:
@@ -183,8 +181,8 @@ def _latest(tellings: Iterable[Telling], now: datetime) -> dict[uuid.UUID, Telli
     return latest
 
 
-class _Session:
-    """One writing transaction: what it changed, to be counted and announced at its end."""
+class FactSession:
+    """One writing transaction of a project: what it changed, counted and announced at its end."""
 
     def __init__(
         self,
@@ -206,17 +204,26 @@ class _Session:
         self._sources: defaultdict[str, set[str | None]] = defaultdict(set)
         self._opened: list[Telling] = []
         self._ended: list[uuid.UUID] = []
+        self._cut: list[uuid.UUID] = []
         self._narrowed: list[uuid.UUID] = []
-        self._withdrawn: list[uuid.UUID] = []
 
-    def tell(self, tellings: Sequence[Telling]) -> Written:
+    @classmethod
+    def begin(
+        cls, connection: Transaction, tenant_id: str, project_id: str, ontology: Ontology
+    ) -> FactSession:
+        """Wait until nobody else writes facts of the project."""
+        now = writing.lock_project(connection, tenant_id, project_id)
+        return cls(connection, tenant_id, project_id, now, ontology)
+
+    def tell(self, tellings: Sequence[Telling]) -> None:
+        """Write tellings and note in ``written`` what became of them."""
         states = self._write(tellings)
         self.written.fact_ids = tuple(telling.fact_id for telling in tellings)
         self.written.added = states["added"]
         self.written.restated = states["restated"]
         self.written.outdated = states["outdated"]
         self.written.unchanged = len(tellings) - states.total()
-        return self.written
+        self._count()
 
     def _write(self, tellings: Sequence[Telling]) -> Counter[str]:
         """Write what is new of the tellings; counts of ``added`` (facts not believed before),
@@ -252,7 +259,8 @@ class _Session:
                     restated[before.believed] = str(telling.telling_id)
         writing.close_tellings(self.connection, restated, at=self.now, closing=Closing.RESTATED)
         writing.write(self.connection, self.tenant_id, self.project_id, rows)
-        self._note_cut([row.telling for row in rows if row.outdated_by is None])
+        opened = [row.telling for row in rows if row.outdated_by is None]
+        self._note_cut([telling.telling_id for telling in opened if telling.timeline is not None])
         return states
 
     def _note_opened(self, telling: Telling, *, is_restated: bool) -> None:
@@ -265,12 +273,11 @@ class _Session:
             self._added[said.domain.value] += 1
             self._sources[said.domain.value].add(said.provenance.source_id)
 
-    def _note_cut(self, opened: Sequence[Telling]) -> None:
-        """Note the facts that end earlier because of these."""
-        functional = [telling.telling_id for telling in opened if telling.timeline is not None]
+    def _note_cut(self, functional: Sequence[uuid.UUID]) -> None:
+        """Note the facts that end earlier because of these tellings of functional predicates."""
         for row in writing.cut_short(self.connection, functional) if functional else ():
             self._note_closed(row, "superseded")
-            self._narrowed.append(row["fact_id"])
+            self._cut.append(row["fact_id"])
 
     def correct(self, telling: Telling, writer: Writer) -> None:
         """End the belief in the fact that this one replaces."""
@@ -296,9 +303,9 @@ class _Session:
         )
         if found is None:
             raise NotFound(f"there is no fact {wanted}")
-        # Whose fact it is may end it; others only with a telling that is trusted as much.
-        if tier is None and writer.acl is not None and found["principal"] != writer.principal:
-            tier = TrustTier.AGENT_OBSERVATION
+        may_end = writer.acl is None or writer.is_admin or found["principal"] == writer.principal
+        if tier is None and not may_end:
+            raise Forbidden(f"fact {wanted} is another's: only an administrator may retract it")
         if tier is not None and writing.TRUST[tier] < found["trust"]:
             raise Forbidden(f"fact {wanted} is a {found['trust_tier']}: a lower tier never ends it")
         self.end([wanted], closing, closed_by)
@@ -317,39 +324,47 @@ class _Session:
         self._closed[row["domain"]] += 1
         self._sources[row["domain"]].add(row["source_id"])
 
-    def withdraw_resting(self) -> None:
-        """What rests on a fact that ended, or holds for another time now, is not believed any more."""
-        premises = [*self._ended, *self._narrowed]
-        resting = writing.resting_on(self.connection, premises) if premises else []
-        self._withdrawn = resting
-        self.end(resting, Closing.PREMISE, "a premise ended")
+    def confirm(self, suggestion: uuid.UUID, principal: str) -> None:
+        """Open a confirmed telling of a suggestion in the place of the suggested one."""
+        row = writing.confirm(self.connection, suggestion, at=self.now, principal=principal)
+        self._added[row["domain"]] += 1
+        self._sources[row["domain"]].add(None)
+        if row["timeline"] is not None:
+            self._note_cut([row["telling_id"]])
 
-    def suggest(self) -> None:
-        """Infer from what was opened, and anew from what else the withdrawn facts rested on."""
-        result = infer(
+    def reconsider(self, fact_ids: Sequence[uuid.UUID]) -> None:
+        """Infer again from facts that are believed."""
+        self._narrowed.extend(fact_ids)
+
+    def finish(self) -> None:
+        """Withdraw what rested on what ended, infer from what is new, count and announce."""
+        premises = [*self._ended, *self._cut]
+        resting = writing.resting_on(self.connection, premises) if premises else []
+        self.end(resting, Closing.PREMISE, "a premise ended")
+        inferred = infer(
             self.connection,
             self.tenant_id,
             self.project_id,
             self.ontology,
             now=self.now,
             opened=self._opened,
-            narrowed=self._narrowed,
-            withdrawn=self._withdrawn,
+            narrowed=[*self._cut, *self._narrowed],
+            withdrawn=resting,
             write=self._write,
         )
-        self.written.suggested += result.suggested
-        self.written.is_inference_cut = result.is_cut
+        self.written.suggested += inferred.suggested
+        self.written.is_inference_cut = inferred.is_cut
+        self._count()
+        self._announce()
 
-    def count(self) -> None:
+    def _count(self) -> None:
         """Keep the counts of believed facts, and the planner informed of a bulk load."""
         writing.count(self.connection, self.tenant_id, self.project_id, self._counts)
         if self._counts.total() >= ANALYSED_FROM:
             writing.analyse_grown(self.connection)
         self._counts.clear()
 
-    def settle(self) -> None:
-        """Announce what changed."""
-        self.count()
+    def _announce(self) -> None:
         for name in sorted({*self._added, *self._closed}):
             sources = self._sources[name]
             writing.announce(

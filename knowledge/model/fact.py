@@ -341,6 +341,7 @@ class Fact:
     lineage: tuple[uuid.UUID, ...]
     lineage_sources: tuple[str, ...]
     suggestion: str | None
+    confirmed_by: str | None
     contradicts: tuple[uuid.UUID, ...] = ()
 
     def holds_at(self, moment: datetime) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal, LiteralString
 
@@ -58,6 +58,7 @@ class FactFilter:
     objects: tuple[EntityName, ...] = ()
     mentioned: tuple[EntityName, ...] = ()
     predicate: str | None = None
+    predicates: tuple[str, ...] = ()
     domains: tuple[Domain, ...] = ()
     namespace: str | None = None
     as_of: datetime | None = None
@@ -87,7 +88,7 @@ _FIELDS: Final = """
     f.timeline is not null as is_functional, f.observed_at, f.recorded_at, f.closed_at, f.closing,
     f.closed_by, f.confidence, f.trust_tier, f.verified, f.principal, f.source_id, f.source_version,
     f.client, f.model, f.session_id, f.acl, f.collection_id, f.chunk_id, f.rule, f.lineage,
-    f.lineage_sources, f.suggestion
+    f.lineage_sources, f.suggestion, f.confirmed_by
 """
 _WINDOWS: Final = """
     left join lateral (
@@ -145,6 +146,7 @@ _CLAUSES: Final[Mapping[str, LiteralString]] = {
     "mentioned_keys": "(f.subject_key = any(%(mentioned_keys)s) or f.object_key = any(%(mentioned_keys)s))",
     "mentioned_named": f"({_named('mentioned', 'subject')} or {_named('mentioned', 'object')})",
     "predicate": "f.predicate = %(predicate)s",
+    "predicates": "f.predicate = any(%(predicates)s)",
     "domains": "f.domain = any(%(domains)s)",
     "namespace": "f.namespace = %(namespace)s",
     "as_of": "f.begins <= %(as_of)s and (w.holds_from is null or w.holds_from <= %(as_of)s)"
@@ -249,6 +251,9 @@ def believed_facts(
     return [fact_of(row) for row in connection.execute(query, values).fetchall()]
 
 
+MAX_NEIGHBOURS: Final = 20_000
+"""Facts of one hop, of all nodes together."""
+
 By = Literal["fact", "subject", "object", "triple"]
 _BY: Final[Mapping[By, LiteralString]] = {
     "fact": """
@@ -315,15 +320,18 @@ async def find_neighbours(
     query = (
         "select k.key as of_key, hop.* from unnest(%(keys)s::text[], %(namespaces)s::text[],"
         " %(types)s::text[]) as k(key, namespace, type)"
-        f" cross join lateral ({sides}) hop"
+        f" cross join lateral ({sides}) hop limit %(most)s"
     )
     values = _values(scope, given, fan_out + 1) | {
         "keys": [node.key for node in nodes],
         "namespaces": [node.namespace for node in nodes],
         "types": [node.type for node in nodes],
+        "most": MAX_NEIGHBOURS,
     }
     [rows] = await database.rows(scope.tenant_id, (query, values))
-    return _within(rows, fan_out)
+    found = _within(rows, fan_out)
+    is_cut = len(rows) == MAX_NEIGHBOURS
+    return replace(found, cut=found.cut | {rows[-1]["of_key"]}) if is_cut else found
 
 
 def _within(rows: Sequence[Row], fan_out: int) -> Neighbourhood:
@@ -347,6 +355,8 @@ def _given(wanted: FactFilter) -> dict[str, Any]:
     for name in ("subjects", "objects", "mentioned"):
         if names := getattr(wanted, name):
             given |= _names(name, names)
+    if wanted.predicates:
+        given["predicates"] = list(wanted.predicates)
     if wanted.fact_ids:
         given["fact_ids"] = list(wanted.fact_ids)
     for name in ("predicate", "namespace", "as_of", "source_id"):
@@ -446,6 +456,7 @@ def fact_of(row: Row) -> Fact:
         lineage=tuple(row["lineage"] or ()),
         lineage_sources=tuple(row["lineage_sources"] or ()),
         suggestion=row["suggestion"],
+        confirmed_by=row["confirmed_by"],
     )
 
 

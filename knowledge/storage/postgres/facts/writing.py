@@ -256,7 +256,8 @@ def find_for_writing(
 ) -> Row | None:
     """Trust, tier and principal of a fact's last telling, if the writer sees it (None: all)."""
     return connection.execute(
-        "select f.trust, f.trust_tier, f.principal, f.suggestion, f.closed_at from graph_facts f"
+        "select f.trust, f.trust_tier, f.principal, f.rule, f.suggestion, f.closed_at, f.closing"
+        " from graph_facts f"
         " where f.fact_id = %(fact)s and f.project_id = %(project)s and (%(acl)s::text[] is null"
         " or (f.acl is null or f.acl && %(acl)s)"
         " and (f.source_id is null or f.source_id <> all(%(denied)s))"
@@ -271,6 +272,53 @@ def find_for_writing(
             "denied": sorted(denied),
         },
     ).fetchone()
+
+
+def confirm(connection: Transaction, suggestion: uuid.UUID, *, at: datetime, principal: str) -> Row:
+    """Close the suggested telling and open the same as confirmed; returns telling_id, domain and
+    timeline of the new one."""
+    values = {"fact": suggestion, "at": at, "by": principal, "telling": uuid.uuid4()}
+    connection.execute(
+        "create temp table if not exists told_facts (like graph_facts) on commit drop"
+    )
+    connection.execute("truncate told_facts")
+    connection.execute(
+        "insert into told_facts select * from graph_facts"
+        " where fact_id = %(fact)s and closed_at is null",
+        values,
+    )
+    connection.execute(
+        "update graph_facts set closed_at = %(at)s, closing = 'restated', closed_by = %(telling)s::text"
+        " where fact_id = %(fact)s and closed_at is null",
+        values,
+    )
+    connection.execute(
+        "update told_facts set telling_id = %(telling)s, suggestion = 'confirmed',"
+        " confirmed_by = %(by)s, recorded_at = %(at)s",
+        values,
+    )
+    row = connection.execute(
+        "insert into graph_facts select * from told_facts returning telling_id, domain, timeline"
+    ).fetchone()
+    assert row is not None
+    return row
+
+
+def premises_after(
+    connection: Transaction,
+    project_id: str,
+    predicates: Sequence[str],
+    after: uuid.UUID | None,
+    limit: int,
+) -> list[uuid.UUID]:
+    """Ids of the project's believed facts with these predicates, in their order, page by page."""
+    rows = connection.execute(
+        "select fact_id from graph_facts where project_id = %s and predicate = any(%s)"
+        " and closed_at is null and (%s::uuid is null or fact_id > %s)"
+        " order by fact_id limit %s",
+        [project_id, list(predicates), after, after, limit],
+    ).fetchall()
+    return [row["fact_id"] for row in rows]
 
 
 def resting_on(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:

@@ -55,6 +55,7 @@ create table graph_facts (
     lineage              uuid[],  -- the facts it rests on
     lineage_sources      text[],  -- their sources: who may not read one does not see it
     suggestion           text check (suggestion in ('suggested', 'confirmed')),
+    confirmed_by         text,
     recorded_at          timestamptz not null,
     closed_at            timestamptz,
     closing              text check (closing in ('restated', 'corrected', 'retracted', 'premise', 'rejected')),

@@ -1,0 +1,88 @@
+"""Inferred facts that wait for somebody: confirmed or rejected; and inference over a whole project."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Final
+
+from knowledge.errors import Conflict, NotFound
+from knowledge.graph.asserting import FactSession, Writer
+from knowledge.graph.ontologies import ontology_in_force
+from knowledge.model.fact import Closing
+from knowledge.storage.postgres.database import Database
+from knowledge.storage.postgres.facts import writing
+
+SUGGESTED: Final = "suggested"
+BATCH: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class InferredAnew:
+    """``looked_at`` premises, and how many suggestions are new."""
+
+    looked_at: int
+    suggested: int
+
+
+def confirm(
+    app: Database, tenant_id: str, project_id: str, suggestion: uuid.UUID, writer: Writer
+) -> None:
+    """Serve the suggestion like any fact from now on; it stays labelled as inferred.
+
+    Raises `NotFound` for one the writer does not see, `Conflict` for one that is settled.
+    """
+    with app.tenant(tenant_id) as connection:
+        session = FactSession.begin(
+            connection, tenant_id, project_id, ontology_in_force(connection)
+        )
+        _require_open(session, suggestion, writer)
+        session.confirm(suggestion, writer.principal)
+        session.finish()
+
+
+def reject(
+    app: Database, tenant_id: str, project_id: str, suggestion: uuid.UUID, writer: Writer
+) -> None:
+    """Never suggest this again, and withdraw what rests on it. Raises as `confirm` does."""
+    with app.tenant(tenant_id) as connection:
+        session = FactSession.begin(
+            connection, tenant_id, project_id, ontology_in_force(connection)
+        )
+        _require_open(session, suggestion, writer)
+        session.end([suggestion], Closing.REJECTED, writer.principal)
+        session.finish()
+
+
+def infer_anew(app: Database, tenant_id: str, project_id: str) -> InferredAnew:
+    """Apply the rules in force to every fact of the project, in batches: after a new ontology, or
+    where a batch could have inferred more than its bound."""
+    looked_at, suggested = 0, 0
+    after: uuid.UUID | None = None
+    while True:
+        with app.tenant(tenant_id) as connection:
+            ontology = ontology_in_force(connection)
+            session = FactSession.begin(connection, tenant_id, project_id, ontology)
+            firing = [name for name in ontology.predicates if ontology.rules_of(name)]
+            page = writing.premises_after(connection, project_id, firing, after, BATCH)
+            session.reconsider(page)
+            session.finish()
+        looked_at += len(page)
+        suggested += session.written.suggested
+        if session.written.is_inference_cut and session.written.suggested:
+            continue  # the same premises give more
+        if len(page) < BATCH:
+            return InferredAnew(looked_at, suggested)
+        after = page[-1]
+
+
+def _require_open(session: FactSession, suggestion: uuid.UUID, writer: Writer) -> None:
+    found = writing.find_for_writing(
+        session.connection, session.project_id, suggestion, acl=writer.acl, denied=writer.denied
+    )
+    if found is None or found["rule"] is None:
+        raise NotFound(f"there is no suggestion {suggestion}")
+    if found["closed_at"] is not None:
+        raise Conflict(f"suggestion {suggestion} is {found['closing']}: nothing is left to decide")
+    if found["suggestion"] != SUGGESTED:
+        raise Conflict(f"suggestion {suggestion} is {found['suggestion']} already")
