@@ -8,7 +8,15 @@ from itertools import groupby
 from typing import Final
 
 from knowledge.cli.output import one_line, plural, short_version, table
-from knowledge.retrieval.answer import Answer, Candidate, ExplainedChunk, LegReport, LegState
+from knowledge.retrieval.answer import (
+    Answer,
+    Candidate,
+    ExplainedChunk,
+    Explanation,
+    FactCandidate,
+    LegReport,
+    LegState,
+)
 
 WIDTH: Final = 100
 TEXT_LINES: Final = 4
@@ -26,13 +34,34 @@ def answer_text(answer: Answer) -> str:
     ]
     if answer.degraded:
         parts.append("DEGRADED: thinner than asked for, see the legs below.")
-    parts += [_candidate(rank, found) for rank, found in enumerate(answer.candidates, start=1)]
+    parts += [
+        _fact(rank, found) if isinstance(found, FactCandidate) else _candidate(rank, found)
+        for rank, found in enumerate(answer.candidates, start=1)
+    ]
     if not answer.candidates:
         parts.append("Nothing found in what this client may read.")
     if answer.explained is not None:
         parts.append(_explained(answer.explained))
     parts.append(_legs(answer.legs, answer.rerank))
     return "\n\n".join(parts)
+
+
+def _fact(rank: int, candidate: FactCandidate) -> str:
+    fact = candidate.citation.fact
+    told = fact.provenance
+    said_by = (
+        f"{one_line(told.source_id, PATH_CHARS)} {short_version(told.source_version)}"
+        if told.source_id is not None
+        else one_line(told.client or told.principal, PATH_CHARS)
+    )
+    signals = "  ".join(f"{leg} {value:.3g}" for leg, value in candidate.citation.signals.items())
+    shown = [
+        f"{rank:>2}. {candidate.citation.score:.3f}  fact {fact.fact_id}",
+        f"{_INDENT}{fact.domain.value} · {said_by} · {fact.tier.value} · {signals}",
+    ]
+    if candidate.explanation is not None:
+        shown.append(_INDENT + _why(candidate.explanation))
+    return "\n".join([*shown, f"{_INDENT}| {_short(candidate.text)}"])
 
 
 def _candidate(rank: int, candidate: Candidate) -> str:
@@ -46,16 +75,18 @@ def _candidate(rank: int, candidate: Candidate) -> str:
         f" · {citation.trust_tier.value} · {signals}",
     ]
     if candidate.explanation is not None:
-        ranks = ", ".join(f"{leg} #{place}" for leg, place in candidate.explanation.ranks.items())
-        blend = candidate.explanation.rerank
-        prior = candidate.explanation.prior
-        of_it = f" ({prior:g} of it for its time)" if prior else ""
-        reranked = "" if blend is None else f", blend {blend:.3f}{of_it}"
-        shown.append(f"{_INDENT}why: {ranks}, fusion {candidate.explanation.fusion:.4f}{reranked}")
+        shown.append(_INDENT + _why(candidate.explanation))
         shown.append(f"{_INDENT}chunk {citation.chunk_id}")
     if candidate.title:
         shown.append(f"{_INDENT}{_short(candidate.title)}")
     return "\n".join(shown + [f"{_INDENT}{line}" for line in _first_lines(candidate)])
+
+
+def _why(explanation: Explanation) -> str:
+    ranks = ", ".join(f"{leg} #{place}" for leg, place in explanation.ranks.items())
+    of_it = f" ({explanation.prior:g} of it for its time)" if explanation.prior else ""
+    reranked = "" if explanation.rerank is None else f", blend {explanation.rerank:.3f}{of_it}"
+    return f"why: {ranks}, fusion {explanation.fusion:.4f}{reranked}"
 
 
 def _explained(explained: ExplainedChunk) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import click
 
 from knowledge.errors import InvalidInput
+from knowledge.model.fact import parse_moment
 from knowledge.model.scope import parse_acl
 
 EVERYONE: Final = "everyone"
@@ -78,3 +80,21 @@ class NamesType(click.ParamType[Any]):
         if not isinstance(value, str):
             return tuple(value)
         return tuple(dict.fromkeys(name for part in value.split(",") if (name := part.strip())))
+
+
+class TimeType(click.ParamType[Any]):
+    """A time as people write it: 2024, 2024-05, 2024-05-01, or with a time of day; in UTC."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            moment = parse_moment(value, "the time")
+        except InvalidInput as error:
+            self.fail(error.message, param, ctx)
+        assert moment is not None
+        return moment.at

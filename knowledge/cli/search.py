@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final, cast
 
 import click
@@ -19,7 +20,7 @@ from knowledge.errors import InvalidInput
 from knowledge.model.scope import Caller, TrustTier
 from knowledge.publishing.cleaning import parse_time
 from knowledge.retrieval.answer import Answer
-from knowledge.retrieval.request import BUILT, MAX_TOP_K, Filters, Leg, SearchRequest
+from knowledge.retrieval.request import DEFAULT_LEGS, MAX_TOP_K, Filters, Leg, SearchRequest
 from knowledge.retrieval.wire import answer_to_wire
 from knowledge.runtime import Runtime
 
@@ -81,7 +82,7 @@ def _filters(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
 
 def _legs(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[Leg, ...]:
     if value is None:
-        return BUILT
+        return DEFAULT_LEGS
     try:
         return tuple(dict.fromkeys(Leg(name.strip()) for name in value.split(",")))
     except ValueError as error:
@@ -102,7 +103,22 @@ def _legs(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tu
 @click.option(
     "--pin", "pins", type=PinType(), multiple=True, metavar="C=R", help="Read revision R of C."
 )
-@click.option("--legs", callback=_legs, metavar="LEGS", help="vector,fullText,metadata (all).")
+@click.option(
+    "--legs",
+    callback=_legs,
+    metavar="LEGS",
+    help="Of vector,fullText,metadata,graph,temporal (all).",
+)
+@click.option(
+    "--as-of", type=options.TimeType(), metavar="TIME", help="When facts must hold (now)."
+)
+@click.option(
+    "--between",
+    type=options.TimeType(),
+    nargs=2,
+    metavar="FROM TO",
+    help="Facts that hold in this window, half-open, for the leg temporal.",
+)
 @click.option(
     "--filter",
     "filters",
@@ -136,6 +152,8 @@ def search_command(
     rerank: str | None,
     explain: bool,
     explain_chunk: uuid.UUID | None,
+    as_of: datetime | None,
+    between: tuple[datetime, datetime] | None,
     as_json: bool,
 ) -> None:
     """Ask QUERY as a client: cited answers, and how every leg went."""
@@ -153,6 +171,8 @@ def search_command(
         rerank=cast(Any, rerank),
         explain=explain,
         explain_chunk=explain_chunk,
+        as_of=as_of,
+        between=between,
     )
     with opened() as runtime:
         caller = require_caller(runtime, tenant, client)

@@ -115,11 +115,7 @@ def write_batch(
     ontology: Ontology,
 ) -> Written:
     """`assert_facts` as part of a transaction that its caller ends."""
-    if len(batch.statements) + len(batch.retractions) > MAX_FACTS:
-        raise InvalidFact(
-            f"{len(batch.statements) + len(batch.retractions):,} facts in one request:"
-            f" at most {MAX_FACTS:,} are allowed, send them in several"
-        )
+    require_batch_size(len(batch.statements) + len(batch.retractions))
     tellings = [_telling(tenant_id, project_id, said, ontology) for said in batch.statements]
     _require_speakable(writer, batch.statements)
     session = FactSession.begin(connection, tenant_id, project_id, ontology)
@@ -136,6 +132,13 @@ def write_batch(
     return session.written
 
 
+def require_batch_size(facts: int) -> None:
+    if facts > MAX_FACTS:
+        raise InvalidFact(
+            f"{facts:,} facts in one request: at most {MAX_FACTS:,} are allowed, send them in several"
+        )
+
+
 def _telling(tenant_id: str, project_id: str, said: Statement, ontology: Ontology) -> Telling:
     known = ontology.find(said.predicate)
     is_functional = known is not None and known.functional
@@ -144,7 +147,9 @@ def _telling(tenant_id: str, project_id: str, said: Statement, ontology: Ontolog
         telling_id=telling_id(fact, said),
         fact_id=fact,
         statement=said,
-        timeline=timeline_id(tenant_id, project_id, said) if is_functional else None,
+        timeline=timeline_id(tenant_id, project_id, said)
+        if is_functional and not said.is_empty
+        else None,
     )
 
 
@@ -204,8 +209,8 @@ class FactSession:
         self._sources: defaultdict[str, set[str | None]] = defaultdict(set)
         self._opened: list[Telling] = []
         self._ended: list[uuid.UUID] = []
-        self._cut: list[uuid.UUID] = []
-        self._narrowed: list[uuid.UUID] = []
+        self._changed: list[uuid.UUID] = []
+        self._reconsidered: list[uuid.UUID] = []
 
     @classmethod
     def begin(
@@ -240,7 +245,7 @@ class FactSession:
         )
         last = writing.last_tellings(self.connection, list({t.fact_id for t in new}))
         latest = _latest(new, self.now)
-        restated, rows = {}, []
+        restated, rows, added = {}, [], []
         for telling in new:
             before = last.get(telling.fact_id)
             winner = latest[telling.fact_id]
@@ -255,12 +260,17 @@ class FactSession:
                 states["restated" if is_restated else "added"] += 1
                 rows.append(NewRow(telling, self.now))
                 self._note_opened(telling, is_restated=is_restated)
-                if before is not None and before.believed is not None:
-                    restated[before.believed] = str(telling.telling_id)
+                if before is None or before.believed is None:
+                    added.append(telling.telling_id)
+                    continue
+                restated[before.believed] = str(telling.telling_id)
+                if before.place[1] != telling.statement.confidence:
+                    self._changed.append(telling.fact_id)
         writing.close_tellings(self.connection, restated, at=self.now, closing=Closing.RESTATED)
         writing.write(self.connection, self.tenant_id, self.project_id, rows)
         opened = [row.telling for row in rows if row.outdated_by is None]
-        self._note_cut([telling.telling_id for telling in opened if telling.timeline is not None])
+        functional = [telling.telling_id for telling in opened if telling.timeline is not None]
+        self._note_cut(functional, added)
         return states
 
     def _note_opened(self, telling: Telling, *, is_restated: bool) -> None:
@@ -273,11 +283,15 @@ class FactSession:
             self._added[said.domain.value] += 1
             self._sources[said.domain.value].add(said.provenance.source_id)
 
-    def _note_cut(self, functional: Sequence[uuid.UUID]) -> None:
-        """Note the facts that end earlier because of these tellings of functional predicates."""
-        for row in writing.cut_short(self.connection, functional) if functional else ():
+    def _note_cut(self, functional: Sequence[uuid.UUID], added: Sequence[uuid.UUID]) -> None:
+        """Note the facts that end earlier, or begin later, because of these tellings of functional
+        predicates."""
+        if not functional:
+            return
+        for row in writing.cut_short(self.connection, functional, added=added, at=self.now):
             self._note_closed(row, "superseded")
-            self._cut.append(row["fact_id"])
+            self._changed.append(row["fact_id"])
+        self._changed.extend(writing.begun_after(self.connection, functional))
 
     def correct(self, telling: Telling, writer: Writer) -> None:
         """End the belief in the fact that this one replaces."""
@@ -311,6 +325,7 @@ class FactSession:
         self.end([wanted], closing, closed_by)
 
     def end(self, facts: Sequence[uuid.UUID], closing: Closing, closed_by: str) -> None:
+        functional = []
         for row in writing.close(
             self.connection, facts, at=self.now, closing=closing, closed_by=closed_by
         ):
@@ -318,6 +333,12 @@ class FactSession:
             if row["suggestion"] != "suggested":
                 self._note_closed(row, closing.value)
             self._ended.append(row["fact_id"])
+            if row["timeline"] is not None:
+                functional.append(row["telling_id"])
+        if functional:  # what they bounded holds for longer now
+            for row in writing.cut_short(self.connection, functional, at=self.now):
+                self._changed.append(row["fact_id"])
+            self._changed.extend(writing.begun_after(self.connection, functional))
 
     def _note_closed(self, row: Row, reason: str) -> None:
         self.written.closed.append((row["fact_id"], reason))
@@ -330,15 +351,15 @@ class FactSession:
         self._added[row["domain"]] += 1
         self._sources[row["domain"]].add(None)
         if row["timeline"] is not None:
-            self._note_cut([row["telling_id"]])
+            self._note_cut([row["telling_id"]], [row["telling_id"]])
 
     def reconsider(self, fact_ids: Sequence[uuid.UUID]) -> None:
         """Infer again from facts that are believed."""
-        self._narrowed.extend(fact_ids)
+        self._reconsidered.extend(fact_ids)
 
     def finish(self) -> None:
-        """Withdraw what rested on what ended, infer from what is new, count and announce."""
-        premises = [*self._ended, *self._cut]
+        """Withdraw what rested on what ended or changed, infer anew, count and announce."""
+        premises = [*self._ended, *self._changed]
         resting = writing.resting_on(self.connection, premises) if premises else []
         self.end(resting, Closing.PREMISE, "a premise ended")
         inferred = infer(
@@ -348,7 +369,7 @@ class FactSession:
             self.ontology,
             now=self.now,
             opened=self._opened,
-            narrowed=[*self._cut, *self._narrowed],
+            changed=[*self._changed, *self._reconsidered],
             withdrawn=resting,
             write=self._write,
         )

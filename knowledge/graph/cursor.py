@@ -53,8 +53,8 @@ def read_cursor(text: str, question: str) -> Cursor:
         if asked != question:
             raise InvalidInput(_REFUSED)
         return Cursor(
-            Place(begins and _time(begins), uuid.UUID(fact_id)),
-            as_of and _time(as_of),
+            Place(None if begins is None else _time(begins), uuid.UUID(fact_id)),
+            None if as_of is None else _time(as_of),
             _time(known_at),
         )
     except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error) as error:

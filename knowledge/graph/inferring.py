@@ -80,17 +80,17 @@ def infer(
     *,
     now: datetime,
     opened: Sequence[Telling],
-    narrowed: Sequence[uuid.UUID],
+    changed: Sequence[uuid.UUID],
     withdrawn: Sequence[uuid.UUID],
     write: Write,
 ) -> Inferred:
-    """Suggest what follows from the ``opened`` facts, from those whose validity was ``narrowed``,
+    """Suggest what follows from the ``opened`` facts, from those whose window or confidence ``changed``,
     and again what was ``withdrawn`` but follows from others too."""
     firing = {name for name in ontology.predicates if ontology.rules_of(name)}
     base = _Base(connection, project_id, now, frozenset(firing))
     seeds = base.facts({t.fact_id for t in opened if t.statement.predicate in firing})
-    seeds += base.facts(set(narrowed))
-    seeds += base.around(withdrawn)
+    seeds += base.facts(set(changed))
+    seeds += base.around(withdrawn, ontology)
     suggested, is_cut = 0, False
     for _step in range(MAX_STEPS):
         if not seeds:
@@ -123,12 +123,28 @@ class _Base:
     def facts(self, fact_ids: set[uuid.UUID]) -> list[Fact]:
         return self.find("fact", [(fact_id,) for fact_id in fact_ids])
 
-    def around(self, withdrawn: Sequence[uuid.UUID]) -> list[Fact]:
-        """Facts about the entities of withdrawn ones, of which the same may follow."""
-        ends = writing.ends_of(self.connection, withdrawn) if withdrawn else []
-        subjects = [(key, name) for key, _ in ends for name in sorted(self.firing)]
-        objects = [(key, name) for _, key in ends for name in sorted(self.firing)]
-        return [*self.find("subject", set(subjects)), *self.find("object", set(objects))]
+    def stated(self, triples: Collection[tuple[str, str, str]]) -> list[Fact]:
+        """Facts of these triples that somebody said."""
+        found = believed_facts(
+            self.connection, self.project_id, self.now, "triple", triples, MAX_PARTNERS
+        )
+        return [fact for fact in found if fact.suggestion is None and fact.chunk_id is None]
+
+    def around(self, withdrawn: Sequence[uuid.UUID], ontology: Ontology) -> list[Fact]:
+        """Facts of which the same as the withdrawn ones may follow."""
+        subjects, objects, mirrored = set(), set(), set()
+        ends = writing.inferred_triples(self.connection, withdrawn) if withdrawn else []
+        for subject, predicate, object_, premises in ends:
+            if premises > 1:
+                subjects |= {(subject, name) for name in self.firing}
+                objects |= {(object_, name) for name in self.firing}
+            elif inverse := ontology.rules_of(predicate).inverse:
+                mirrored.add((object_, inverse, subject))
+        return [
+            *self.find("subject", sorted(subjects)),
+            *self.find("object", sorted(objects)),
+            *self.find("triple", sorted(mirrored)),
+        ]
 
 
 def _conclusions(base: _Base, ontology: Ontology, seeds: Sequence[Fact]) -> Iterator[_Conclusion]:
@@ -207,10 +223,9 @@ def _fresh(
     settled = writing.settled(base.connection, list(told))
     triples = {conclusion.triple for fact, (conclusion, _) in told.items() if fact not in settled}
     stated: dict[tuple[str, str, str], list[Fact]] = {}
-    for fact in base.find("triple", triples):
-        if fact.suggestion is None:
-            triple = name_key(fact.subject), fact.predicate, name_key(fact.object)
-            stated.setdefault(triple, []).append(fact)
+    for fact in base.stated(triples):
+        triple = name_key(fact.subject), fact.predicate, name_key(fact.object)
+        stated.setdefault(triple, []).append(fact)
     return [
         telling
         for fact, (conclusion, telling) in told.items()

@@ -13,7 +13,7 @@ from knowledge.graph.cursor import Cursor, fingerprint, read_cursor, write_curso
 from knowledge.graph.ontologies import Ontologies
 from knowledge.graph.ontology.model import Ontology
 from knowledge.graph.questions import FactQuestion, HistoryQuestion, Sieve
-from knowledge.model.fact import EntityName, Fact, name_key
+from knowledge.model.fact import Domain, EntityName, Fact, name_key
 from knowledge.model.scope import READ, Caller, Scope
 from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.storage.postgres.facts import entities
@@ -31,13 +31,17 @@ _PLAN: Final = "select plan_graph(%s, %s) as plan"
 
 @dataclass(frozen=True, slots=True)
 class FactPlan:
-    """A caller's scope resolved: what it may read now, and the ontology its words mean."""
+    """A caller's scope resolved: what it may read now, and the ontology its words mean.
+
+    ``scopes`` are the OAuth scopes that the client has now; its token may carry fewer.
+    """
 
     scope: Scope
     facts: FactScope
     ontology: Ontology
     now: datetime
     has_merges: bool
+    scopes: tuple[str, ...] = ()
 
     def as_of(self, sieve: Sieve) -> datetime | None:
         """The time that facts must hold at; None when only a window was asked for."""
@@ -121,6 +125,7 @@ class FactReader:
             ontology=await self._ontologies.of(self.database, caller.tenant_id, found["ontology"]),
             now=now,
             has_merges=found["hasMerges"],
+            scopes=tuple(found["scopes"]),
         )
 
     async def query(self, caller: Caller, question: FactQuestion) -> FactAnswer:
@@ -144,6 +149,7 @@ class FactReader:
             subjects=await self.names(plan, question.subject, question.subject_type),
             objects=await self.names(plan, question.object, question.object_type),
             predicate=question.predicate and plan.ontology.canonical(question.predicate),
+            suggestions_only=question.suggestions_only,
         )
         seen = plan.seen(sieve)
         found = await find_facts(self.database, seen, wanted, question.limit + 1, after)
@@ -181,7 +187,10 @@ class FactReader:
         if not plan.has_merges:
             return list(asked)
         same = await entities.same_entities(
-            self.database, plan.scope.tenant_id, [name.key for name in asked]
+            self.database,
+            plan.scope.tenant_id,
+            [name.key for name in asked],
+            [name.type for name in asked],
         )
         merged = [
             EntityName(entry.key, entry.namespace, entry.type)
@@ -218,10 +227,17 @@ def _contradicting(fact: Fact, others: Iterable[Fact]) -> list[uuid.UUID]:
         other.fact_id
         for other in others
         if other.predicate == fact.predicate
-        and name_key(other.subject) == name_key(fact.subject)
+        and _have_same_subject(other, fact)
         and name_key(other.object) != name_key(fact.object)
         and other.meets(fact)
     ]
+
+
+def _have_same_subject(one: Fact, other: Fact) -> bool:
+    types = {one.subject_type, other.subject_type} - {None}
+    if Domain.CODE in (one.domain, other.domain):  # Config and config are two things
+        return one.subject == other.subject and len(types) < 2
+    return name_key(one.subject) == name_key(other.subject) and len(types) < 2
 
 
 def _begin(fact: Fact) -> datetime | None:

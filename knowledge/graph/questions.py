@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, Literal
 
 from knowledge.errors import InvalidInput
@@ -21,6 +21,7 @@ MAX_PATHS: Final = 50
 
 Direction = Literal["out", "in", "both"]
 Window = tuple[datetime, datetime]
+EVER: Final[Window] = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,10 @@ class Sieve:
 
 @dataclass(frozen=True, slots=True)
 class FactQuestion:
-    """Facts by subject, predicate and object, names of any spelling; each is optional."""
+    """Facts by subject, predicate and object, names of any spelling; each is optional.
+
+    ``suggestions_only`` asks for the inferred facts that nobody has confirmed or rejected.
+    """
 
     project_id: str
     subject: str | None = None
@@ -57,6 +61,7 @@ class FactQuestion:
     subject_type: str | None = None
     object_type: str | None = None
     sieve: Sieve = Sieve()
+    suggestions_only: bool = False
     limit: int = 100
     cursor: str | None = None
 
@@ -129,6 +134,8 @@ class HistoryQuestion:
 
     def __post_init__(self) -> None:
         require_name(self.entity, "entity")
+        if self.predicate is not None:
+            require_predicate(self.predicate)
         require_within("limit", self.limit, MAX_LIMIT)
 
 

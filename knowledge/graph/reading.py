@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -167,7 +166,7 @@ def _confidence(given: Mapping[str, Any]) -> float:
     if value is None:
         return 1.0
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or not 0 <= value <= 1:
+    if not is_number or not 0 <= value <= 1:
         raise InvalidFact("confidence is not a number from 0 to 1")
     return float(value)
 

@@ -118,6 +118,25 @@ class Statement:
     chunk_id: uuid.UUID | None = None
     corrects: uuid.UUID | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the window ends as it begins: the fact never holds, and so ends no other."""
+        return (
+            self.valid_from is not None
+            and self.valid_to is not None
+            and (self.valid_from.at == self.valid_to.at)
+        )
+
+    def starts(self, observed_at: datetime) -> datetime:
+        """Its place on the timeline of a functional predicate.
+
+        Without ``valid_from`` it starts when it was observed; what had ended by then, ever so early.
+        """
+        if self.valid_from is not None:
+            return self.valid_from.at
+        has_ended = self.valid_to is not None and self.valid_to.at <= observed_at
+        return datetime.min.replace(tzinfo=UTC) if has_ended else observed_at
+
 
 def require_name(value: str, what: str) -> str:
     """``value`` on one line, NFC, without outer blanks; raises `InvalidFact`."""

@@ -13,7 +13,7 @@ from knowledge.errors import InvalidInput
 EVERYONE: Final = "*"
 """How an index spells "no chunk ACL": entries must carry a prefix, so none can forge it."""
 
-_ENTRY = re.compile(r"(?:user|group):[^\s,\x00-\x1f\x7f]{1,200}")
+_ENTRY = re.compile(r"(?:user|group):[^\s,\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 
 READ: Final = "factory.knowledge.read"
 WRITE: Final = "factory.knowledge.write"

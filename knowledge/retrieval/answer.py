@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from knowledge.model.fact import Fact
 from knowledge.model.scope import Scope, TrustTier
 from knowledge.retrieval.request import Leg, RerankMode
 
@@ -130,6 +131,28 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class FactCitation:
+    """What a fact among the candidates rests on: itself, and who said it at which version."""
+
+    fact: Fact
+    score: float
+    signals: Mapping[str, float]
+
+    @property
+    def trust_tier(self) -> TrustTier:
+        return self.fact.tier
+
+
+@dataclass(frozen=True, slots=True)
+class FactCandidate:
+    """A fact beside the chunks; ``text`` is it as a sentence."""
+
+    text: str
+    citation: FactCitation
+    explanation: Explanation | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """``degraded`` says that a requested leg is missing or stands in for another.
 
@@ -144,8 +167,13 @@ class Answer:
     degraded: bool
     rerank: RerankMode
     legs: tuple[LegReport, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate | FactCandidate, ...]
     latency_ms: float
     foreign_dropped: int = 0
     indexes_used: tuple[uuid.UUID, ...] = field(default=())
     explained: ExplainedChunk | None = None
+
+    @property
+    def chunks(self) -> tuple[Candidate, ...]:
+        """The candidates that are chunks, in their order."""
+        return tuple(found for found in self.candidates if isinstance(found, Candidate))

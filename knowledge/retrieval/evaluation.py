@@ -169,7 +169,7 @@ async def _run(
 
 def _paths(answer: Answer) -> list[str]:
     """Paths in order, each where its best chunk stands."""
-    return list(dict.fromkeys(candidate.citation.path for candidate in answer.candidates))
+    return list(dict.fromkeys(candidate.citation.path for candidate in answer.chunks))
 
 
 def _mean(judged: Sequence[Metrics]) -> Metrics:

@@ -156,7 +156,11 @@ async def _placed(
         reason,
         collection=part.target.slug,
         index_revision=revision,
-        legs=tuple(_leg(leg, key, part, found, signals[leg.report.leg]) for leg in part.legs),
+        legs=tuple(
+            _leg(leg, key, part, found, signals[leg.report.leg])
+            for leg in part.legs
+            if leg.report.leg in signals
+        ),
         fusion_rank=_place(ranking.fusion, key),
         rerank_rank=_place(ranking.blended, key),
         rank=rank,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from knowledge.errors import (
@@ -36,7 +37,8 @@ class Served:
 class Target:
     """One collection of a query. ``sources`` maps the readable sources to their trust tier,
     ``versions`` the sources to the version that the revision read holds. ``statistics`` are those
-    frozen for that revision, with the frequencies of the query's terms."""
+    frozen for that revision, with the frequencies of the query's terms. ``newest_until`` is when a
+    newer revision replaced the one a pin reads; None while there is none."""
 
     collection_id: uuid.UUID
     slug: str
@@ -46,12 +48,27 @@ class Target:
     served: Mapping[IndexKind, Served]
     statistics: TermStatistics
     versions: Mapping[str, str]
+    newest_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FactPlan:
+    """What the legs over facts need: sources not readable today, whose beliefs are read, and (None:
+    all) the sources whose facts the request's collections stand for."""
+
+    denied: tuple[str, ...]
+    known_at: datetime
+    has_merges: bool
+    source_ids: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """``facts`` is None for a project without facts."""
+
     scope: Scope
     targets: tuple[Target, ...]
+    facts: FactPlan | None = None
 
 
 _PLAN = "select plan_request(%s, %s, %s, %s) as plan"
@@ -65,7 +82,7 @@ _PINNED_TERMS = """
 """Those of the revision that is read: the one pinned may never have been served."""
 _PINNED = """
     select distinct on (r.kind) r.index_revision_id, r.kind, r.revision, r.collected_at,
-           g.backend, g.class_name,
+           r.retired_at, g.backend, g.class_name,
            g.backend_tenant, g.embedding_profile
     from index_revisions r join generations g using (generation_id)
     where r.collection_id = %(collection)s and r.revision <= %(pin)s and r.built_at is not null
@@ -100,7 +117,24 @@ async def plan_search(
     if request.pinned:
         targets = [await _pinned(database, caller, target, request, terms) for target in targets]
     scope = Scope(caller.tenant_id, request.project_id, caller.client_id, tuple(found["groups"]))
-    return Plan(scope, tuple(targets))
+    return Plan(scope, tuple(targets), _facts(found["facts"], request, targets))
+
+
+def _facts(
+    found: Mapping[str, Any] | None, request: SearchRequest, targets: Sequence[Target]
+) -> FactPlan | None:
+    if found is None:
+        return None
+    now = datetime.fromisoformat(found["now"])
+    return FactPlan(
+        denied=tuple(found["denied"]),
+        # A pinned answer knows what was known while its revision was the newest.
+        known_at=min((target.newest_until or now for target in targets), default=now),
+        has_merges=found["hasMerges"],
+        source_ids=tuple(sorted({source for target in targets for source in target.sources}))
+        if request.collections
+        else None,
+    )
 
 
 def _target(tenant_id: str, entry: Mapping[str, Any], request: SearchRequest) -> Target:
@@ -199,6 +233,7 @@ async def _pinned(
         served={IndexKind(row["kind"]): _served(caller.tenant_id, target, row) for row in rows},
         statistics=_statistics(words["statistics"]),
         versions=words["versions"],
+        newest_until=max((row["retired_at"] for row in rows if row["retired_at"]), default=None),
     )
 
 

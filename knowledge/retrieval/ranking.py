@@ -6,7 +6,7 @@ import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from knowledge.model.scope import TrustTier
 from knowledge.retrieval.fusion import K, fuse
@@ -17,18 +17,49 @@ from knowledge.retrieval.rerank import Scored, blend
 from knowledge.storage.postgres.database import Row
 from knowledge.text.bm25 import QueryWeights
 
-FUSION_WEIGHTS: Final = {Leg.VECTOR: 1.0, Leg.FULL_TEXT: 1.0, Leg.METADATA: 0.5}
-_BEST_FUSION: Final = sum(FUSION_WEIGHTS.values()) / (K + 1)
+FUSION_WEIGHTS: Final = {
+    Leg.VECTOR: 1.0,
+    Leg.FULL_TEXT: 1.0,
+    Leg.METADATA: 0.5,
+    Leg.GRAPH: 0.5,
+    Leg.TEMPORAL: 0.5,
+}
+_BEST_FUSION: Final = 2.5 / (K + 1)
+"""Of a chunk that is first in all of its own legs. One that facts lead to as well counts no more."""
+
+
+class Contender(Protocol):
+    """What is ranked: a chunk (`Found`) or a fact.
+
+    ``sparse`` is BM25, ``cosine`` None until it is known; ``profile`` the embedding profile, and
+    ``kind`` what its share of the blend goes by. ``ranks`` are 1-based by leg and compared within
+    a ``group``; ``anchors`` marks those that set the blend's mean and spread, ``pooled`` those that
+    a search for few answers finds too: the others come after them. ``prior`` is added to the blend, in units of z.
+    """
+
+    sparse: float
+    cosine: float | None
+    anchors: bool
+    pooled: bool
+    prior: float
+    ranks: dict[Leg, int]
+    signals: dict[Leg, float]
+
+    @property
+    def profile(self) -> str | None: ...
+    @property
+    def tier(self) -> TrustTier: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def group(self) -> uuid.UUID: ...
 
 
 @dataclass(slots=True)
 class Found:
-    """One candidate on its way through the pipeline.
+    """One chunk on its way through the pipeline.
 
-    ``sparse`` is BM25 with the statistics of ``revision``; ``cosine`` is None until it is known.
-    ``ranks`` are 1-based by leg; ``anchors`` marks those that set the blend's mean and spread,
-    ``pooled`` those that a search for few answers finds too: the others come after them.
-    ``prior`` is added to the blend, in units of z.
+    ``sparse`` is BM25 with the statistics of ``revision``; the rest as `Contender` says.
     """
 
     row: Row
@@ -46,6 +77,14 @@ class Found:
     @property
     def tier(self) -> TrustTier:
         return self.target.sources[self.row["source_id"]]
+
+    @property
+    def kind(self) -> str:
+        return str(self.row["kind"])
+
+    @property
+    def group(self) -> uuid.UUID:
+        return self.target.collection_id
 
 
 @dataclass(slots=True)
@@ -101,7 +140,7 @@ def _ordered(
     leg: LegHits, found: Mapping[uuid.UUID, Found], pool: int
 ) -> list[tuple[uuid.UUID, float]]:
     """The leg's hits that are candidates, best first, with their scores."""
-    if leg.report.leg is Leg.METADATA:  # in an order that its scores do not tell
+    if leg.report.leg in (Leg.METADATA, Leg.GRAPH):  # in an order that its scores do not tell
         return [(hit.object_id, hit.score) for hit in leg.hits if hit.object_id in found]
     if leg.report.leg is Leg.VECTOR:
         return _by_score((hit.object_id, hit.score) for hit in leg.hits if hit.object_id in found)
@@ -133,7 +172,7 @@ def mark_anchors(found: Iterable[Found], depth: int) -> None:
 
 
 def rank(
-    found: Mapping[uuid.UUID, Found],
+    found: Mapping[uuid.UUID, Contender],
     *,
     mode: RerankMode,
     weights: Callable[[str | None, str], float],
@@ -145,13 +184,16 @@ def rank(
     # Positions stand for ids from here on: they order alike, and hash and compare far faster.
     keys = sorted(found, key=lambda key: key.int)
     candidates = [found[key] for key in keys]
+    if not any(candidate.anchors for candidate in candidates):
+        for candidate in candidates:  # facts alone
+            candidate.anchors = True
     fusion = _fused(candidates)
     blended: dict[int, float] = {}
     if mode == "reranker":
         blended = blend({n: _scored(candidate, weights) for n, candidate in enumerate(candidates)})
         scores, worth = {n: 1 / (1 + math.exp(-v)) for n, v in blended.items()}, blended
     else:
-        scores, worth = {n: v / _BEST_FUSION for n, v in fusion.items()}, fusion
+        scores, worth = {n: min(1.0, v / _BEST_FUSION) for n, v in fusion.items()}, fusion
     order = sorted(
         range(len(keys)),
         key=lambda n: (candidates[n].tier.rank, not candidates[n].pooled, -worth[n], n),
@@ -164,16 +206,16 @@ def rank(
     )
 
 
-def _fused(candidates: Sequence[Found]) -> dict[int, float]:
-    """RRF within each collection, then one order: ranks of two collections never mix.
+def _fused(candidates: Sequence[Contender]) -> dict[int, float]:
+    """RRF within each collection, and of facts, then one order: ranks of two never mix.
 
     In a collection without a model the full-text leg has the vector leg's weight too: its best
     would else stand below whatever two legs agree on elsewhere.
     """
     has_vectors = any(Leg.VECTOR in candidate.ranks for candidate in candidates)
     scores: dict[int, float] = {}
-    for collection in {candidate.target.collection_id for candidate in candidates}:
-        members = [n for n, c in enumerate(candidates) if c.target.collection_id == collection]
+    for group in {candidate.group for candidate in candidates}:
+        members = [n for n, c in enumerate(candidates) if c.group == group]
         rankings = {
             leg.value: sorted(
                 (n for n in members if leg in candidates[n].ranks),
@@ -189,11 +231,11 @@ def _fused(candidates: Sequence[Found]) -> dict[int, float]:
     return scores
 
 
-def _scored(candidate: Found, weights: Callable[[str | None, str], float]) -> Scored:
+def _scored(candidate: Contender, weights: Callable[[str | None, str], float]) -> Scored:
     return Scored(
         sparse=candidate.sparse,
         cosine=candidate.cosine,
-        weight=weights(candidate.profile, candidate.row["kind"]),
+        weight=weights(candidate.profile, candidate.kind),
         profile=candidate.profile,
         anchors=candidate.anchors,
         prior=candidate.prior,

@@ -128,5 +128,7 @@ def _filters(request: SearchRequest) -> Mapping[str, Any]:
         "updatedAfter": filters.updated_after and filters.updated_after.isoformat(),
         "minTrust": request.min_trust,
         "pinnedRevisions": dict(request.pinned),
+        "asOf": request.as_of and request.as_of.isoformat(),
+        "between": request.between and [moment.isoformat() for moment in request.between],
     }
     return {key: value for key, value in values.items() if value}

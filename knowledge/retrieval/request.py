@@ -27,7 +27,10 @@ class Leg(StrEnum):
 
 
 BUILT: Final = (Leg.VECTOR, Leg.FULL_TEXT, Leg.METADATA)
-"""The legs that exist; the others are answered as skipped, with the reason."""
+"""The legs that look for chunks, each in every collection."""
+
+DEFAULT_LEGS: Final = (*BUILT, Leg.GRAPH, Leg.TEMPORAL)
+"""All that exist; the leg symbol is answered as skipped, with the reason."""
 
 
 RerankMode = Literal["reranker", "none"]
@@ -48,8 +51,8 @@ class Filters:
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """``collections`` empty means all of the project. ``pinned`` maps a collection (as the caller
-    named it) to a revision. ``explain_chunk`` asks what became of one chunk. ``as_of`` is echoed; the legs
-    that use it are not built yet."""
+    named it) to a revision. ``explain_chunk`` asks what became of one chunk. ``as_of`` is when facts must
+    hold (None: now), ``between`` a half-open window for the temporal leg."""
 
     query: str
     project_id: str
@@ -57,11 +60,12 @@ class SearchRequest:
     top_k: int = 10
     filters: Filters = Filters()
     min_trust: TrustTier | None = None
-    legs: tuple[Leg, ...] = BUILT
+    legs: tuple[Leg, ...] = DEFAULT_LEGS
     pinned: Mapping[str, int] = field(default_factory=dict)
     rerank: RerankMode | None = None
     explain: bool = False
     explain_chunk: uuid.UUID | None = None
     as_of: datetime | None = None
+    between: tuple[datetime, datetime] | None = None
     run_id: uuid.UUID | None = None
     timeout_s: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -17,6 +17,7 @@ from knowledge.profiles.registry import Profiles
 from knowledge.retrieval.answer import THINNER, Answer, LegReport, LegState
 from knowledge.retrieval.citing import cite
 from knowledge.retrieval.explaining import Searching, explain_chunk
+from knowledge.retrieval.facts import FactHits, chunk_hits, note_fact_prior, search_facts
 from knowledge.retrieval.legs import (
     KINDS,
     NOT_BUILT,
@@ -28,7 +29,7 @@ from knowledge.retrieval.legs import (
     why_not_served,
 )
 from knowledge.retrieval.planning import Plan, Served, Target, plan_search, scope_filter
-from knowledge.retrieval.ranking import Found, Searched, mark_anchors, note_ranks, rank
+from knowledge.retrieval.ranking import Contender, Found, Searched, mark_anchors, note_ranks, rank
 from knowledge.retrieval.request import BUILT, MAX_TOP_K, Leg, RerankMode, SearchRequest
 from knowledge.retrieval.time_prior import note_time_prior
 from knowledge.settings import RetrievalSettings
@@ -84,31 +85,40 @@ class Searcher:
         """
         started = time.perf_counter()
         self._require_bounds(request)
+        as_of = request.as_of or datetime.now(UTC)
         terms = analyse(request.query)
         embedding = self._start_early(request)
         try:
             plan = await plan_search(self.database, caller, request, list(dict.fromkeys(terms)))
             query = self._start(plan, request, terms, embedding)
-            searched = await asyncio.gather(
-                *(self._search_target(query, target) for target in plan.targets)
-            )
+            facts = asyncio.create_task(self._search_facts(query, as_of))
+            try:
+                searched = await asyncio.gather(
+                    *(self._search_target(query, target, facts) for target in plan.targets)
+                )
+                facts_found = await facts
+            finally:
+                facts.cancel()
         finally:
             for task in embedding.values():
                 task.cancel()
         found = {key: value for part in searched for key, value in part.found.items()}
         mode = self._rerank_mode(request)
-        as_of = request.as_of or datetime.now(UTC)
         if mode == "reranker":
-            note_time_prior(found.values(), time_windows(request.query, as_of))
-        ranking = rank(found, mode=mode, weights=self._blend_weight)
-        candidates = cite(request, ranking, found)
+            windows = time_windows(request.query, as_of)
+            note_time_prior(found.values(), windows)
+            note_fact_prior(facts_found.found.values(), windows)
+        contenders: Mapping[uuid.UUID, Contender] = {**found, **facts_found.found}
+        ranking = rank(contenders, mode=mode, weights=self._blend_weight)
+        candidates = cite(request, ranking, found, facts_found.found)
         explained = None
         if request.explain_chunk is not None:
             done = Searching(
                 self._sources, request, plan, searched, ranking, embedding, query.leg_timeout_s
             )
             explained = await explain_chunk(done, request.explain_chunk)
-        reports = [leg.report for part in searched for leg in part.legs] + _not_run(plan)
+        reports = [leg.report for part in searched for leg in part.legs]
+        reports += [*facts_found.reports, *_not_run(plan)]
         return Answer(
             query_id=uuid.uuid4(),
             scope=plan.scope,
@@ -137,6 +147,8 @@ class Searcher:
             )
         if not 1 <= request.top_k <= MAX_TOP_K:
             raise InvalidInput(f"topK is {request.top_k}, it must be from 1 to {MAX_TOP_K}")
+        if request.between is not None and request.between[0] >= request.between[1]:
+            raise InvalidInput("between ends before it begins: write [from, to]")
 
     def _start_early(self, request: SearchRequest) -> dict[str, asyncio.Task[Vector]]:
         """Start embedding with the profile used last, while the plan is still being read."""
@@ -184,7 +196,21 @@ class Searcher:
         except OSError as error:
             raise ModelUnavailable(f"profile {profile} cannot be loaded: {error}") from error
 
-    async def _search_target(self, query: _Query, target: Target) -> Searched:
+    async def _search_facts(self, query: _Query, as_of: datetime) -> FactHits:
+        return await search_facts(
+            self.database,
+            query.plan,
+            query.request,
+            query.terms,
+            query.statistics,
+            as_of=as_of,
+            depth=query.depth,
+            timeout_s=query.leg_timeout_s,
+        )
+
+    async def _search_target(
+        self, query: _Query, target: Target, facts: asyncio.Task[FactHits]
+    ) -> Searched:
         terms = _rarest(query.terms, query.statistics)
         weights = bm25.weigh(terms, query.statistics)
         legs = {
@@ -200,6 +226,12 @@ class Searcher:
         finally:
             for task in (early, *legs.values()):
                 task.cancel()
+        revision = _revision_read(query.request, target)
+        scope = scope_filter(query.plan, target, revision, query.request.filters)
+        said = await chunk_hits(self.database, target, scope, await asyncio.shield(facts))
+        if said is not None:
+            done.append(said)
+            found |= await self._candidates(query, target, [_ready(said)], weights, found)
         return await self._collect(query, target, done, weights, found)
 
     async def _run(
@@ -238,7 +270,7 @@ class Searcher:
         self,
         query: _Query,
         target: Target,
-        legs: Sequence[asyncio.Task[LegHits]],
+        legs: Sequence[Awaitable[LegHits]],
         weights: bm25.QueryWeights,
         known: Mapping[uuid.UUID, Found] | None = None,
     ) -> dict[uuid.UUID, Found]:
@@ -324,13 +356,14 @@ class Searcher:
 
 
 def _revision_read(request: SearchRequest, target: Target) -> int:
-    """The newest revision that a leg of the request reads."""
-    read = [
-        target.served[KINDS[leg]].revision
-        for leg in BUILT
-        if leg in request.legs and KINDS[leg] in target.served
-    ]
+    """The newest revision that a leg of the request reads; of one for facts alone, the newest."""
+    legs = [leg for leg in BUILT if leg in request.legs] or BUILT
+    read = [target.served[KINDS[leg]].revision for leg in legs if KINDS[leg] in target.served]
     return max(read, default=0)
+
+
+async def _ready(hits: LegHits) -> LegHits:
+    return hits
 
 
 def _retrieve(task: asyncio.Task[Vector]) -> None:
@@ -350,8 +383,7 @@ def _rarest(terms: list[str], statistics: bm25.TermStatistics) -> list[str]:
 
 def _not_run(plan: Plan) -> list[LegReport]:
     """Reports of legs that ran in no collection."""
-    later = (Leg.SYMBOL, Leg.GRAPH, Leg.TEMPORAL)
-    reports = [skipped(leg, None, NOT_BUILT).report for leg in later]
+    reports = [skipped(Leg.SYMBOL, None, NOT_BUILT).report]
     if not plan.targets:
         reports += [skipped(leg, None, "the project has no collection").report for leg in BUILT]
     return reports

@@ -13,6 +13,7 @@ from knowledge.retrieval.answer import (
     ExplainedChunk,
     ExplainedLeg,
     Explanation,
+    FactCandidate,
     LegReport,
 )
 
@@ -33,7 +34,12 @@ def answer_to_wire(answer: Answer) -> dict[str, Any]:
         "degraded": answer.degraded,
         "rerank": answer.rerank,
         "legs": [leg_to_wire(leg) for leg in answer.legs],
-        "candidates": [candidate_to_wire(candidate) for candidate in answer.candidates],
+        "candidates": [
+            fact_candidate_to_wire(candidate)
+            if isinstance(candidate, FactCandidate)
+            else candidate_to_wire(candidate)
+            for candidate in answer.candidates
+        ],
         "foreignDropped": answer.foreign_dropped,
         "notice": NOTICE,
     }
@@ -73,6 +79,42 @@ def candidate_to_wire(candidate: Candidate) -> dict[str, Any]:
         "tags": list(candidate.tags),
         "metadata": dict(candidate.metadata),
         "citation": citation_to_wire(candidate.citation),
+    }
+    if candidate.explanation is not None:
+        wire["explain"] = _explanation(candidate.explanation)
+    return wire
+
+
+def fact_candidate_to_wire(candidate: FactCandidate) -> dict[str, Any]:
+    """A fact has all fields of a chunk's wire form; those that only a chunk has are null."""
+    fact = candidate.citation.fact
+    wire: dict[str, Any] = {
+        "type": "fact",
+        "text": candidate.text,
+        "title": fact.subject,
+        "kind": "fact",
+        "language": None,
+        "tags": [],
+        "metadata": {},
+        "citation": {
+            "factId": str(fact.fact_id),
+            "domain": fact.domain.value,
+            "validFrom": fact.valid_from and time_to_wire(fact.valid_from.at),
+            "validTo": fact.valid_to and time_to_wire(fact.valid_to.at),
+            "recordedAt": time_to_wire(fact.recorded_at),
+            "chunkId": fact.chunk_id and str(fact.chunk_id),
+            "sourceId": fact.provenance.source_id,
+            "sourceVersion": fact.provenance.source_version,
+            "principal": fact.provenance.principal,
+            "path": None,
+            "lines": None,
+            "collection": None,
+            "indexRevision": None,
+            "embeddingProfileVersion": None,
+            "trustTier": fact.tier.value,
+            "score": candidate.citation.score,
+            "signals": dict(candidate.citation.signals),
+        },
     }
     if candidate.explanation is not None:
         wire["explain"] = _explanation(candidate.explanation)

@@ -11,15 +11,15 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from knowledge.errors import Forbidden, InvalidInput, NotFound
+from knowledge.errors import Forbidden, NotFound
 from knowledge.model.scope import READ
 from knowledge.retrieval.wire import answer_to_wire, time_to_wire
 from knowledge.storage.postgres import records
 from retrieval_api.bodies import read_json
+from retrieval_api.headers import deadline_s
 from retrieval_api.service import service_of
 from retrieval_api.wire import SearchBody
 
-DEADLINE_HEADER = "x-request-timeout-ms"
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -27,7 +27,7 @@ async def search(request: Request) -> Response:
     service = service_of(request)
     caller = service.authenticate(request, READ)
     limit_s = service.settings.retrieval.request_timeout_s
-    asked_s = _deadline_s(request)
+    asked_s = deadline_s(request)
     body = SearchBody.model_validate(await read_json(request))
     wanted = body.to_request(timeout_s=asked_s)
     try:
@@ -43,16 +43,6 @@ async def search(request: Request) -> Response:
         json.dumps(wire, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"),
         media_type="application/json",
     )
-
-
-def _deadline_s(request: Request) -> float | None:
-    """The client's own deadline, which can only shorten ours."""
-    value = request.headers.get(DEADLINE_HEADER)
-    if value is None:
-        return None
-    if not value.isdecimal() or len(value) > 6 or not 1 <= int(value) <= 600_000:
-        raise InvalidInput(f"{DEADLINE_HEADER} must be a number of milliseconds, 1 to 600000")
-    return int(value) / 1000
 
 
 async def read_query(request: Request) -> Response:
@@ -100,10 +90,9 @@ async def read_citations(request: Request) -> Response:
     if row["project_id"] not in granted["projects"]:
         raise Forbidden("the client no longer has the project of these citations")
     acl = [f"user:{caller.client_id}", *(f"group:{group}" for group in granted["groups"])]
-    readable = await records.readable_chunks(
+    kept = await records.readable_citations(
         service.database, caller.tenant_id, row["project_id"], acl, row["citations"]
     )
-    kept = [citation for citation in row["citations"] if citation["chunkId"] in readable]
     return JSONResponse(
         {
             "citationsRef": citations_ref,

@@ -156,6 +156,6 @@ class Graph:
     def announced(self) -> list[dict[str, Any]]:
         """Payloads of GraphFactsUpdated, oldest first."""
         rows = self.rows(
-            "select payload from outbox where event_type = 'GraphFactsUpdated' order by outbox_id"
+            "select payload from outbox where event_type = 'GraphFactsUpdated' order by position"
         )
         return [row["payload"] for row in rows]

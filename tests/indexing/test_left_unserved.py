@@ -34,7 +34,7 @@ def _texts(asker: Asker, runtime: Runtime, tenant: str, **options: Any) -> set[s
     answer = asker.ask(caller_of(runtime, tenant), request)
     assert not answer.degraded, answer.legs
     assert not answer.foreign_dropped
-    return {candidate.text for candidate in answer.candidates}
+    return {candidate.text for candidate in answer.chunks}
 
 
 def _request(runtime: Runtime, collection: Collection, profile: str | None) -> Rebuild | None:
@@ -111,7 +111,7 @@ def test_a_pin_that_never_served_cites_the_versions_of_what_it_reads(
         for pin in (1, 2)
     ]
     cited = [
-        [(c.text, c.citation.index_revision, c.citation.source_version) for c in answer.candidates]
+        [(c.text, c.citation.index_revision, c.citation.source_version) for c in answer.chunks]
         for answer in answers
     ]
     assert cited[0] == cited[1]

@@ -66,7 +66,7 @@ def _found(asker: Asker, runtime: Runtime, tenant: str, query: str, **options: A
     request = SearchRequest(query, "p1", top_k=100, **options)
     answer = asker.ask(caller_of(runtime, tenant), request)
     assert not answer.degraded, answer.legs
-    return {candidate.citation.path for candidate in answer.candidates}
+    return {candidate.citation.path for candidate in answer.chunks}
 
 
 def _states(runtime: Runtime, collection: Collection) -> set[IndexState]:
@@ -94,11 +94,11 @@ def test_another_profile_is_built_beside_and_answers_name_it(
     done = rebuild(indexed, _request(indexed, collection, "minilm@1"), owner="run-r")
     assert (done.profile, done.embedded) == ("minilm@1", 5)
     answer = asker.ask(caller_of(indexed, tenant), SearchRequest("lease", "p1"))
-    profiles = {c.citation.embedding_profile_version for c in answer.candidates}
+    profiles = {c.citation.embedding_profile_version for c in answer.chunks}
     assert profiles == {"minilm@1"}
     pinned = SearchRequest("lease", "p1", pinned={"docs": 1})
     answer = asker.ask(caller_of(indexed, tenant), pinned)
-    assert {c.citation.embedding_profile_version for c in answer.candidates} == {None}
+    assert {c.citation.embedding_profile_version for c in answer.chunks} == {None}
 
 
 def test_publishes_meanwhile_serve_from_the_old_generation_and_are_replayed(

@@ -99,7 +99,7 @@ class Comparison:
         legs: tuple[Leg, ...],
     ) -> None:
         assert not answer.degraded, answer.legs
-        found = Counter(cited(candidate) for candidate in answer.candidates)
+        found = Counter(cited(candidate) for candidate in answer.chunks)
         must: set[Cited] = set()
         may: set[Cited] = set()
         for clock in shown:
@@ -123,7 +123,7 @@ class Comparison:
                 continue  # refused, or an index is behind in ACLs: one leg finds what another may
             now = [
                 (cited(candidate), dict(candidate.citation.signals), candidate.citation.score)
-                for candidate in answer.candidates
+                for candidate in answer.chunks
             ]
             key = (slug, self.clocks[slug].read_at(pin), asker, legs)
             then = self.remembered.setdefault(key, now)

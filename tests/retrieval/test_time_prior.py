@@ -161,7 +161,7 @@ def asker(runtime: Runtime, backend: Any) -> Iterator[Asker]:
 
 def _ask(asker: Asker, runtime: Runtime, tenant: str, query: str, **fields: Any) -> list[Candidate]:
     request = SearchRequest(query, "p1", explain=True, as_of=NOW, **fields)
-    return list(asker.ask(caller_of(runtime, tenant), request).candidates)
+    return list(asker.ask(caller_of(runtime, tenant), request).chunks)
 
 
 def _paths(candidates: Sequence[Candidate]) -> list[str]:

@@ -41,7 +41,7 @@ def _ask(runtime: Runtime, tenant: str) -> tuple[dict[str, str], dict[str, str]]
 
     with named_or_temporary_caller(runtime, tenant, "p1", None) as caller:
         answer = asyncio.run(search(caller))
-    assert answer.candidates[0].citation.path == "4"
+    assert answer.chunks[0].citation.path == "4"
     reports = [report for report in answer.legs if report.leg in BUILT]
     return (
         {report.leg.value: report.state.value for report in reports},

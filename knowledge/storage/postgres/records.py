@@ -33,13 +33,24 @@ _RECORD: Final = """
     from record on conflict do nothing
 """
 _READABLE: Final = """
-    select distinct v.chunk_id
+    select distinct v.chunk_id as id
     from collections c
     join sources s using (collection_id)
     join chunk_versions v using (collection_id, source_id)
     where c.slug = any(%(collections)s) and v.chunk_id = any(%(chunks)s)
       and s.project_id = %(project)s and s.deleted_at is null
       and (s.acl is null or s.acl && %(acl)s) and (v.acl is null or v.acl && %(acl)s)
+"""
+
+_READABLE_FACTS: Final = """
+    select distinct f.fact_id as id from graph_facts f
+    cross join (select denied_sources(%(project)s, %(acl)s) as denied) scope
+    where f.fact_id = any(%(facts)s) and f.project_id = %(project)s
+      and (f.source_id is null or f.source_id <> all(scope.denied))
+      and (f.lineage_sources is null or not f.lineage_sources && scope.denied)
+      and (f.acl is null or f.acl && %(acl)s)
+      and (f.chunk_id is null
+           or chunk_is_readable(f.project_id, %(acl)s, f.collection_id, f.chunk_id))
 """
 
 
@@ -83,19 +94,23 @@ async def find_citations(
     return rows[0] if rows else None
 
 
-async def readable_chunks(
+async def readable_citations(
     database: AsyncDatabase,
     tenant_id: str,
     project_id: str,
     acl: Sequence[str],
     citations: Sequence[Mapping[str, Any]],
-) -> set[str]:
-    """Ids of the cited chunks that the ACL entries may still read, source and chunk allowing."""
+) -> list[Mapping[str, Any]]:
+    """The citations that the ACL entries may still read: source and chunk, or fact, allowing."""
+    facts = [uuid.UUID(cited["factId"]) for cited in citations if "factId" in cited]
+    chunks = [cited for cited in citations if "factId" not in cited]
     values = {
-        "collections": sorted({citation["collection"] for citation in citations}),
-        "chunks": [uuid.UUID(citation["chunkId"]) for citation in citations],
+        "collections": sorted({cited["collection"] for cited in chunks}),
+        "chunks": [uuid.UUID(cited["chunkId"]) for cited in chunks],
+        "facts": facts,
         "project": project_id,
         "acl": list(acl),
     }
-    [rows] = await database.rows(tenant_id, (_READABLE, values))
-    return {str(row["chunk_id"]) for row in rows}
+    rows = await database.rows(tenant_id, (_READABLE, values), (_READABLE_FACTS, values))
+    readable = {str(row["id"]) for found in rows for row in found}
+    return [cited for cited in citations if cited.get("factId", cited["chunkId"]) in readable]

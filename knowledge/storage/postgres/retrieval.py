@@ -32,6 +32,13 @@ _CANDIDATES: Final = (
     " c.line_start, c.line_end, c.words, c.title_words, c.text, c.updated_at,"
     " jsonb_build_object('tags', c.tags, 'metadata', c.metadata)::text as extras" + _IN_SCOPE
 )
+_VISIBLE: Final = """
+    select c.chunk_id, c.object_id from chunk_versions c
+    where c.collection_id = %(collection)s and c.chunk_id = any(%(chunks)s)
+      and c.from_rev <= %(rev)s and %(rev)s < c.to_rev
+      and c.project_id = %(project)s and c.source_id = any(%(sources)s)
+      and (c.acl is null or c.acl && %(acl)s)
+"""
 _READABLE_VERSIONS: Final = """
     select col.slug, c.object_id, c.from_rev, c.to_rev, c.source_id, s.trust_tier, c.path, c.kind,
            c.language, c.tags, c.updated_at, c.words, c.title_words, m.terms as metadata_terms
@@ -70,6 +77,25 @@ async def search_metadata(
     terms = [list(weights), list(weights.values()), METADATA_COVERAGE, limit]
     values = [*_scope(collection_id, scope), *terms, *_filters(scope)]
     return await _hits(database, scope, _SEARCH["metadata"], values)
+
+
+async def visible_objects(
+    database: AsyncDatabase,
+    collection_id: uuid.UUID,
+    scope: ScopeFilter,
+    chunk_ids: Sequence[uuid.UUID],
+) -> dict[uuid.UUID, uuid.UUID]:
+    """Chunk id to the id of its version that the scope admits at its revision."""
+    values = {
+        "collection": collection_id,
+        "rev": scope.revision,
+        "project": scope.project_id,
+        "sources": list(scope.sources),
+        "acl": list(scope.acl),
+        "chunks": list(chunk_ids),
+    }
+    [rows] = await database.rows(scope.tenant_id, (_VISIBLE, values))
+    return {row["chunk_id"]: row["object_id"] for row in rows}
 
 
 async def readable_versions(

@@ -32,9 +32,11 @@ class SameEntity:
 
 _SAME: Final = """
     with recursive same(asked, namespace, key, type) as (
-        select k.key, m.namespace, k.key, case when m.name_key = k.key then m.type else m.into_type end
-        from unnest(%(keys)s::text[]) as k(key)
-        join graph_merges m on m.undone_at is null and (m.name_key = k.key or m.into_key = k.key)
+        select k.key, m.namespace, k.key collate "C", case when m.name_key = k.key then m.type else m.into_type end
+        from unnest(%(keys)s::text[], %(types)s::text[]) as k(key, type)
+        join graph_merges m on m.undone_at is null and (
+            m.name_key = k.key and (k.type is null or m.type is null or m.type = k.type)
+            or m.into_key = k.key and (k.type is null or m.into_type is null or m.into_type = k.type))
         union
         select s.asked, s.namespace, other.key, other.type
         from same s
@@ -62,13 +64,17 @@ _SAME: Final = """
 
 
 async def same_entities(
-    database: AsyncDatabase, tenant_id: str, keys: Sequence[str]
+    database: AsyncDatabase,
+    tenant_id: str,
+    keys: Sequence[str],
+    types: Sequence[str | None] | None = None,
 ) -> list[SameEntity]:
     """Every name that stands for the same entity as one of these, by namespace.
 
-    Nothing for a key that was not merged.
+    ``types`` are those of the keys; None is any type. Nothing for a key that was not merged.
     """
-    [rows] = await database.rows(tenant_id, (_SAME, {"keys": list(keys)}))
+    values = {"keys": list(keys), "types": list(types or [None] * len(keys))}
+    [rows] = await database.rows(tenant_id, (_SAME, values))
     return [SameEntity(**row) for row in rows]
 
 
@@ -99,7 +105,7 @@ def merge(
                 [f"graph merges {tenant_id}"],
             )
             circle = connection.execute(
-                "with recursive up(key) as (select %(into)s::text union"
+                'with recursive up(key) as (select %(into)s::text collate "C" union'
                 " select m.into_key from graph_merges m join up on m.name_key = up.key"
                 " where m.namespace = %(namespace)s and m.undone_at is null)"
                 " select 1 from up where key = %(key)s and %(key)s <> %(into)s",

@@ -67,6 +67,7 @@ class FactFilter:
     min_trust: TrustTier | None = None
     verified: bool | None = None
     source_id: str | None = None
+    source_ids: tuple[str, ...] | None = None
     suggestions_only: bool = False
     fact_ids: tuple[uuid.UUID, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
@@ -100,17 +101,21 @@ _WINDOWS: Final = """
           and g.suggestion is distinct from 'suggested' and g.acl is not distinct from f.acl
           and (g.source_id is not distinct from f.source_id
                or source_readers(g.project_id, g.source_id) is not distinct from source_readers(f.project_id, f.source_id))
+          and (g.chunk_id is null or chunk_is_readable(g.project_id, %(acl)s, g.collection_id, g.chunk_id))
+          and (g.lineage_sources is null or not g.lineage_sources && %(denied)s)
         order by g.starts, g.trust, g.confidence, g.observed_at, g.fact_id limit 1
     ) later on f.timeline is not null
     cross join lateral (
         select least(f.valid_to, later.starts) as holds_to,
                case when f.valid_from is null and f.timeline is not null and exists (
                         select from graph_facts h
-                        where h.timeline = f.timeline and h.fact_id <> f.fact_id and h.starts <= f.starts
+                        where h.timeline = f.timeline and h.fact_id <> f.fact_id and h.starts <= f.starts and h.trust >= f.trust
                           and h.recorded_at <= %(known_at)s and (h.closed_at is null or h.closed_at > %(known_at)s)
                           and h.suggestion is distinct from 'suggested' and h.acl is not distinct from f.acl
                           and (h.source_id is not distinct from f.source_id
-                               or source_readers(h.project_id, h.source_id) is not distinct from source_readers(f.project_id, f.source_id)))
+                               or source_readers(h.project_id, h.source_id) is not distinct from source_readers(f.project_id, f.source_id))
+                          and (h.chunk_id is null or chunk_is_readable(h.project_id, %(acl)s, h.collection_id, h.chunk_id))
+                          and (h.lineage_sources is null or not h.lineage_sources && %(denied)s))
                     then f.starts else f.valid_from end as holds_from
     ) w
 """
@@ -164,6 +169,7 @@ _CLAUSES: Final[Mapping[str, LiteralString]] = {
     "min_trust": "f.trust >= %(min_trust)s",
     "verified": "f.verified = %(verified)s",
     "source_id": "f.source_id = %(source_id)s",
+    "source_ids": "f.source_id = any(%(source_ids)s)",
     "suggestions_only": "f.suggestion = 'suggested'",
     "fact_ids": "f.fact_id = any(%(fact_ids)s)",
     "pairs": "(f.subject_key, f.predicate) in (select * from unnest(%(pairs_keys)s::text[], %(pairs_predicates)s::text[]))",
@@ -247,7 +253,7 @@ def believed_facts(
         return []
     query = f"select {_FIELDS} {_BY[by]} {_WINDOWS} {_LIMIT}"
     values: dict[str, Any] = {f"column_{n}": list(column) for n, column in enumerate(columns)}
-    values |= {"project": project_id, "known_at": known_at, "limit": limit}
+    values |= {"project": project_id, "known_at": known_at, "limit": limit, "acl": [], "denied": []}
     return [fact_of(row) for row in connection.execute(query, values).fetchall()]
 
 
@@ -366,6 +372,8 @@ def _given(wanted: FactFilter) -> dict[str, Any]:
         given["domains"] = [domain.value for domain in wanted.domains]
     if wanted.min_trust is not None:
         given["min_trust"] = TRUST[wanted.min_trust]
+    if wanted.source_ids is not None:
+        given["source_ids"] = list(wanted.source_ids)
     if wanted.verified is not None:
         given["verified"] = wanted.verified
     for name, prefix in (("between", "between"), ("changed_in", "changed")):

@@ -198,7 +198,7 @@ def _values(tenant_id: str, project_id: str, row: NewRow) -> tuple[Any, ...]:
         valid_to and valid_to.at,
         valid_to and valid_to.precision.value,
         valid_from.at if valid_from else "-infinity",
-        valid_from.at if valid_from else observed,
+        said.starts(observed),
         telling.timeline,
         observed,
         said.confidence,
@@ -233,11 +233,11 @@ def close(
     closing: Closing,
     closed_by: str,
 ) -> list[Row]:
-    """End the belief in these facts; returns fact_id, domain, trust_tier, source_id and suggestion
-    of those that were believed."""
+    """End the belief in these facts; returns telling_id, fact_id, domain, trust_tier, source_id,
+    suggestion and timeline of those that were believed."""
     rows = connection.execute(
         "select f.* from unnest(%s::uuid[]) as k(id) cross join lateral ("
-        "select telling_id, fact_id, domain, trust_tier, source_id, suggestion from graph_facts"
+        "select telling_id, fact_id, domain, trust_tier, source_id, suggestion, timeline from graph_facts"
         " where fact_id = k.id and closed_at is null offset 0) f",
         [list(dict.fromkeys(fact_ids))],
     ).fetchall()
@@ -335,14 +335,18 @@ def resting_on(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> list[u
     return [row["fact_id"] for row in rows]
 
 
-def ends_of(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> list[tuple[str, str]]:
-    """Keys of subject and object of inferred facts that follow from two others."""
+def inferred_triples(
+    connection: Transaction, fact_ids: Sequence[uuid.UUID]
+) -> list[tuple[str, str, str, int]]:
+    """Subject key, predicate and object key of inferred facts, and how many premises each has."""
     rows = connection.execute(
-        "select distinct subject_key, object_key from graph_facts"
-        " where fact_id = any(%s) and cardinality(lineage) > 1",
+        "select distinct subject_key, predicate, object_key, cardinality(lineage) as premises"
+        " from graph_facts where fact_id = any(%s) and lineage is not null order by 1, 2, 3, 4",
         [list(fact_ids)],
     ).fetchall()
-    return [(row["subject_key"], row["object_key"]) for row in rows]
+    return [
+        (row["subject_key"], row["predicate"], row["object_key"], row["premises"]) for row in rows
+    ]
 
 
 def settled(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
@@ -364,17 +368,21 @@ _CUT: Final = """
         select * from graph_facts f
         where f.timeline = g.timeline and f.starts <= g.starts and f.closed_at is null offset 0
     ) f
-    where g.closed_at is null and g.suggestion is distinct from 'suggested' and f.fact_id <> g.fact_id
+    where (g.closed_at is null or g.closed_at = %(at)s)
+      and g.suggestion is distinct from 'suggested' and f.fact_id <> g.fact_id
       and f.acl is not distinct from g.acl and g.trust >= f.trust
+      and (g.chunk_id is null or chunk_is_readable(g.project_id, '{}', g.collection_id, g.chunk_id))
       and (g.starts, g.trust, g.confidence, g.observed_at, g.fact_id)
           > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
       and (f.valid_to is null or g.starts < f.valid_to)
       and (f.source_id is not distinct from g.source_id
            or source_readers(f.project_id, f.source_id) is not distinct from source_readers(g.project_id, g.source_id))
-      and f.telling_id <> all(%(tellings)s::uuid[])
+      and f.telling_id <> all(%(added)s::uuid[])
       and not exists (
           select from graph_facts h
-          where h.timeline = f.timeline and h.starts between f.starts and g.starts and h.closed_at is null
+          where h.timeline = f.timeline and h.starts between f.starts and g.starts
+            and (h.closed_at is null  -- or it was until now, and is told anew
+                 or h.closed_at = %(at)s and h.recorded_at < h.closed_at and h.closing = 'restated')
             and h.suggestion is distinct from 'suggested' and h.acl is not distinct from f.acl
             and h.trust >= f.trust and h.telling_id <> all(%(tellings)s::uuid[])
             and (h.starts, h.trust, h.confidence, h.observed_at, h.fact_id)
@@ -385,9 +393,32 @@ _CUT: Final = """
 nothing of them yet and would look at all."""
 
 
-def cut_short(connection: Transaction, tellings: Sequence[uuid.UUID]) -> list[Row]:
-    """Facts known before that end earlier because of these new tellings on their timelines."""
-    return connection.execute(_CUT, {"tellings": list(tellings)}).fetchall()
+def cut_short(
+    connection: Transaction,
+    tellings: Sequence[uuid.UUID],
+    *,
+    added: Sequence[uuid.UUID] = (),
+    at: datetime,
+) -> list[Row]:
+    """Believed facts whose end these tellings give, opened or closed ``at`` this time, and none
+    that was there before. ``added`` are those tellings whose facts are new: they had no other end.
+    """
+    values = {"tellings": list(tellings), "added": list(added), "at": at}
+    return connection.execute(_CUT, values).fetchall()
+
+
+def begun_after(connection: Transaction, tellings: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+    """Believed facts without ``valid_from`` that these tellings may keep from holding ever before."""
+    rows = connection.execute(
+        "select distinct f.fact_id from unnest(%s::uuid[]) as k(id)"
+        " cross join lateral (select * from graph_facts where telling_id = k.id offset 0) g"
+        " cross join lateral (select * from graph_facts f where f.timeline = g.timeline"
+        " and f.starts >= g.starts and f.closed_at is null offset 0) f"
+        " where f.valid_from is null and f.fact_id <> g.fact_id and f.trust <= g.trust"
+        " and f.acl is not distinct from g.acl and g.suggestion is distinct from 'suggested'",
+        [list(tellings)],
+    ).fetchall()
+    return [row["fact_id"] for row in rows]
 
 
 def count(

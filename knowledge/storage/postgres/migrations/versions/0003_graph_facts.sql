@@ -35,7 +35,7 @@ create table graph_facts (
     valid_to             timestamptz,
     valid_to_precision   text,
     begins               timestamptz not null,  -- valid_from, or -infinity
-    starts               timestamptz not null,  -- valid_from, or observed_at
+    starts               timestamptz not null,  -- its place on the timeline: valid_from, or observed_at
     timeline             uuid,  -- of a functional predicate: the line on which facts follow one another
     observed_at          timestamptz not null,
     confidence           double precision not null check (confidence between 0 and 1),
@@ -177,9 +177,11 @@ create function source_readers(p_project text, p_source text) returns text
     language sql stable set search_path = knowledge, pg_temp
     as $$
         select string_agg(distinct coalesce(s.acl::text, '*'), ';' order by coalesce(s.acl::text, '*')) from (
-            select acl from graph_sources where project_id = p_project and source_id = p_source
+            select case when deleted_at is null then acl else '{}' end as acl
+            from graph_sources where project_id = p_project and source_id = p_source
             union all
-            select acl from sources where project_id = p_project and source_id = p_source
+            select case when deleted_at is null then acl else '{}' end
+            from sources where project_id = p_project and source_id = p_source
         ) s
         where s.acl is not null
     $$;
@@ -207,6 +209,59 @@ create function plan_graph(p_client text, p_project text) returns jsonb
             p_project, array['user:' || c.client_id] || array(select 'group:' || g from unnest(c.groups) g))),
         'ontology', (select max(version) from graph_ontologies),
         'hasMerges', exists (select from graph_merges where undone_at is null))
+    from clients c
+    where c.client_id = p_client and c.revoked_at is null
+    $$;
+
+-- Grants, projects, groups, readable sources, served revisions, and what ranking and citing need
+-- of them (term statistics, source versions), for one request: one round trip.
+-- Null when the client is unknown or revoked in the current tenant. A collection is listed when it
+-- belongs to the project or holds a source of it. 'facts' is null for a project without any.
+create or replace function plan_request(p_client text, p_project text, p_collections text[], p_terms text[])
+    returns jsonb
+    language sql stable set search_path = knowledge, pg_temp
+    as $$
+    select jsonb_build_object(
+        'projects', to_jsonb(c.projects),
+        'groups', to_jsonb(c.groups),
+        'scopes', to_jsonb(c.scopes),
+        'facts', case when exists (
+                select from graph_fact_counts n where n.project_id = p_project and n.facts > 0)
+            then jsonb_build_object(
+                'now', clock_timestamp(),
+                'hasMerges', exists (select from graph_merges where undone_at is null),
+                'denied', to_jsonb(denied_sources(
+                    p_project,
+                    array['user:' || c.client_id] || array(select 'group:' || g from unnest(c.groups) g))))
+            end,
+        'collections', coalesce((
+            select jsonb_agg(jsonb_build_object(
+                'statistics', statistics_at(col.collection_id, words.revision, p_terms),
+                'versions', source_versions_at(col.collection_id, words.revision),
+                'collectionId', col.collection_id, 'slug', col.slug, 'headRev', col.head_rev,
+                'profile', col.embedding_profile,
+                'sources', (
+                    select coalesce(jsonb_object_agg(s.source_id, s.trust_tier), '{}')
+                    from sources s
+                    where s.collection_id = col.collection_id and s.project_id = p_project
+                      and s.deleted_at is null
+                      and (s.acl is null or s.acl && (
+                            array['user:' || c.client_id] || array(select 'group:' || g from unnest(c.groups) g)))),
+                'served', (
+                    select coalesce(jsonb_object_agg(r.kind, jsonb_build_object(
+                        'indexRevisionId', r.index_revision_id, 'revision', r.revision, 'state', r.state,
+                        'profile', g.embedding_profile, 'backend', g.backend,
+                        'className', g.class_name, 'backendTenant', g.backend_tenant)), '{}')
+                    from index_revisions r join generations g using (generation_id)
+                    where r.collection_id = col.collection_id and r.state in ('Ready', 'Rebuilding', 'Degraded'))
+                ) order by col.slug)
+            from collections col
+            left join index_revisions words on words.collection_id = col.collection_id
+                 and words.kind = 'full_text' and words.state in ('Ready', 'Rebuilding', 'Degraded')
+            where (p_collections is null or col.slug = any(p_collections) or col.collection_id::text = any(p_collections))
+              and (col.project_id = p_project or exists (
+                    select from sources s where s.collection_id = col.collection_id and s.project_id = p_project))
+        ), '[]'))
     from clients c
     where c.client_id = p_client and c.revoked_at is null
     $$;
