@@ -12,102 +12,40 @@ from __future__ import annotations
 
 import time
 import uuid
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
 
+from knowledge.client_answers import (
+    Answer,
+    Candidate,
+    Citation,
+    FactPage,
+    FactPaths,
+    GraphFact,
+    Subgraph,
+    WrittenFacts,
+)
 from knowledge.errors import KnowledgeError, Unavailable
 
+__all__ = [
+    "Answer",
+    "Candidate",
+    "Citation",
+    "FactPage",
+    "FactPaths",
+    "GraphFact",
+    "KnowledgeClient",
+    "RequestRefused",
+    "Subgraph",
+    "WrittenFacts",
+]
+
+_GRAPH = "/factory/knowledge/graph"
 _EARLY_S = 30.0  # a token is renewed this long before it expires
-
-
-class _Read(BaseModel):
-    # New fields of a newer service are no error for an older client.
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
-
-
-class Scope(_Read):
-    tenant_id: str
-    project_id: str
-    principal: str
-    groups: tuple[str, ...]
-
-
-class Leg(_Read):
-    leg: str
-    collection: str | None
-    state: Literal["ok", "fallback", "skipped", "timed_out", "unavailable"]
-    index_revision: int | None
-    count: int
-    latency_ms: float
-    reason: str | None
-
-
-class Citation(_Read):
-    chunk_id: uuid.UUID
-    source_id: str
-    source_version: str
-    path: str
-    lines: tuple[int, int] | None
-    collection: str
-    index_revision: int
-    embedding_profile_version: str | None
-    trust_tier: str
-    score: float
-    signals: dict[str, float]
-
-
-class Candidate(_Read):
-    text: str
-    title: str
-    kind: str
-    language: str | None = None
-    tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    citation: Citation
-    explain: dict[str, Any] | None = None
-
-
-class ExplainedLeg(_Read):
-    leg: str
-    state: str
-    index_revision: int | None
-    rank: int | None
-    signal: float | None
-    weakest_signal: float | None
-    reason: str | None
-
-
-class ExplainedChunk(_Read):
-    """Why a chunk is where it is, or why it is not found: ``outcome`` and ``reason``."""
-
-    chunk_id: uuid.UUID
-    outcome: str
-    reason: str
-    collection: str | None
-    index_revision: int | None
-    excluded_by: tuple[str, ...]
-    legs: tuple[ExplainedLeg, ...]
-    fusion_rank: int | None
-    rerank_rank: int | None
-    rank: int | None
-    score: float | None
-
-
-class Answer(_Read):
-    query_id: uuid.UUID
-    scope: Scope
-    as_of: datetime
-    degraded: bool
-    rerank: str
-    legs: tuple[Leg, ...]
-    candidates: tuple[Candidate, ...]
-    explained_chunk: ExplainedChunk | None = None
 
 
 class RequestRefused(KnowledgeError):
@@ -178,11 +116,67 @@ class KnowledgeClient:
             body["explainChunk"] = str(explain_chunk)
         return Answer.model_validate(self.call("POST", "/factory/knowledge/search", json=body))
 
-    def call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
+    def query_facts(self, *, project_id: str, limit: int = 100, **options: Any) -> FactPage:
+        """Facts by ``subject``, ``predicate``, ``object`` and the other fields of the request.
+
+        ``options`` are in wire names (``asOf``, ``minTrust``, …); ``cursor`` asks for the next
+        page. Raises as `search` does.
+        """
+        body = {"projectId": project_id, "limit": limit, **options}
+        return FactPage.model_validate(self.call("POST", f"{_GRAPH}/query", json=body))
+
+    def expand(
+        self, entities: Sequence[str], *, project_id: str, hops: int = 1, **options: Any
+    ) -> Subgraph:
+        """What is up to ``hops`` (1 to 3) facts away from the entities. Raises as `search` does."""
+        body = {"projectId": project_id, "entities": list(entities), "hops": hops, **options}
+        return Subgraph.model_validate(self.call("POST", f"{_GRAPH}/expand", json=body))
+
+    def paths(
+        self, source: str, target: str, *, project_id: str, max_hops: int = 4, **options: Any
+    ) -> FactPaths:
+        """The shortest paths from one entity to another, of at most ``max_hops`` (1 to 6) facts.
+
+        Raises as `search` does.
+        """
+        body = {
+            "projectId": project_id,
+            "from": source,
+            "to": target,
+            "maxHops": max_hops,
+            **options,
+        }
+        return FactPaths.model_validate(self.call("POST", f"{_GRAPH}/paths", json=body))
+
+    def assert_facts(
+        self,
+        facts: Iterable[Mapping[str, Any]],
+        *,
+        project_id: str,
+        retract: Iterable[uuid.UUID | str] = (),
+        idempotency_key: str | None = None,
+    ) -> WrittenFacts:
+        """Write facts (wire names, at most 5,000 a call) and retract others, all or nothing.
+
+        Sending the same again changes nothing; with a key it also answers as the first time.
+        Raises as `search` does.
+        """
+        body = {
+            "projectId": project_id,
+            "facts": [dict(fact) for fact in facts],
+            "retractions": [{"factId": str(fact_id)} for fact_id in retract],
+        }
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        written = self.call("POST", f"{_GRAPH}/facts", json=body, headers=headers)
+        return WrittenFacts.model_validate(written)
+
+    def call(
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **arguments: Any
+    ) -> dict[str, Any]:
         """Any operation of the service; returns the decoded body."""
         if time.monotonic() > self._expires_at - _EARLY_S:
             self._authenticate()
-        headers = {"Authorization": f"Bearer {self._token}"}
+        headers = {**(headers or {}), "Authorization": f"Bearer {self._token}"}
         return self._send(method, path, headers=headers, **arguments)
 
     def _authenticate(self) -> None:

@@ -202,7 +202,7 @@ def _show_candidate(number: int, candidate: Candidate) -> None:
     _say(
         f"  {number}. {cited.score:.2f}  {cited.path}{lines}\n"
         f"     {cited.collection}@{cited.index_revision}, {cited.source_id}"
-        f" {cited.source_version[:19]}, {cited.embedding_profile_version}, {cited.trust_tier},"
+        f" {(cited.source_version or '')[:19]}, {cited.embedding_profile_version}, {cited.trust_tier},"
         f" signals: {signals}"
     )
     text = textwrap.shorten(" ".join(candidate.text.split()), 220, placeholder=" …")

@@ -16,10 +16,21 @@ from starlette.staticfiles import StaticFiles
 
 from retrieval_api.bodies import BodyLimit
 from retrieval_api.docs import openapi_json, swagger_files, swagger_page
-from retrieval_api.endpoints import collections, events, health, oauth, rebuilds, search
-from retrieval_api.operations import BASE
+from retrieval_api.endpoints import (
+    collections,
+    events,
+    facts,
+    graph,
+    health,
+    oauth,
+    rebuilds,
+    search,
+)
+from retrieval_api.operation import BASE
 from retrieval_api.problems import HANDLERS
 from retrieval_api.service import ServiceConfig, open_service
+
+FACTS_PATH = f"{BASE}/graph/facts"
 
 
 def routes() -> list[Route | Mount]:
@@ -40,6 +51,7 @@ def routes() -> list[Route | Mount]:
         ),
         Route(f"{BASE}/rebuilds/{{rebuild_id}}", rebuilds.get_rebuild, methods=["GET"]),
         Route(f"{BASE}/rebuilds/{{rebuild_id}}/cancel", rebuilds.post_cancel, methods=["POST"]),
+        *_graph_routes(),
         Route(f"{BASE}/events", events.events, methods=["GET", "POST"]),
         Route("/oauth/token", oauth.issue_token, methods=["POST"]),
         Route("/healthz", health.healthz, methods=["GET"]),
@@ -48,6 +60,20 @@ def routes() -> list[Route | Mount]:
         Route("/openapi.json", openapi_json, methods=["GET"]),
         Route("/docs", swagger_page, methods=["GET"]),
         Mount("/docs/static", StaticFiles(directory=swagger_files())),
+    ]
+
+
+def _graph_routes() -> list[Route]:
+    suggestion = f"{BASE}/graph/suggestions/{{suggestion_id}}"
+    return [
+        Route(f"{BASE}/graph/query", graph.query, methods=["POST"]),
+        Route(f"{BASE}/graph/expand", graph.expand, methods=["POST"]),
+        Route(f"{BASE}/graph/paths", graph.paths, methods=["POST"]),
+        Route(f"{BASE}/graph/history", graph.history, methods=["POST"]),
+        Route(FACTS_PATH, facts.assert_facts, methods=["POST"]),
+        Route(f"{BASE}/graph/suggestions", graph.list_suggestions, methods=["GET"]),
+        Route(f"{suggestion}/confirm", facts.confirm, methods=["POST"]),
+        Route(f"{suggestion}/reject", facts.reject, methods=["POST"]),
     ]
 
 
@@ -64,5 +90,5 @@ def create_app(config: ServiceConfig) -> Starlette:
         routes=routes(),
         lifespan=lifespan,
         exception_handlers=HANDLERS,
-        middleware=[Middleware(BodyLimit)],
+        middleware=[Middleware(BodyLimit, larger={FACTS_PATH: facts.MAX_FACTS_BYTES})],
     )

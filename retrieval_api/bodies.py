@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from starlette.datastructures import Headers
@@ -13,22 +15,28 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from retrieval_api.problems import problem
 
 MAX_BODY_BYTES: Final = 1_000_000
-_TOO_LARGE: Final = f"the body is larger than {MAX_BODY_BYTES:,} bytes"
 
 
 class BodyLimit:
-    """ASGI middleware: answers 413 to a body above `MAX_BODY_BYTES`, announced or sent in parts."""
+    """ASGI middleware: answers 413 to a body above `MAX_BODY_BYTES`, announced or sent in parts.
 
-    def __init__(self, app: ASGIApp) -> None:
+    ``larger`` gives the bytes allowed at paths that take more.
+    """
+
+    def __init__(self, app: ASGIApp, larger: Mapping[str, int] = MappingProxyType({})) -> None:
         self.app = app
+        self.larger = larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        most = self.larger.get(path, MAX_BODY_BYTES)
+        too_large = f"the body is larger than {most:,} bytes"
         announced = Headers(scope=scope).get("content-length", "0")
-        if announced.isdecimal() and (len(announced) > 12 or int(announced) > MAX_BODY_BYTES):
-            await problem(413, "http", _TOO_LARGE)(scope, receive, send)
+        if announced.isdecimal() and (len(announced) > 12 or int(announced) > most):
+            await problem(413, "http", too_large)(scope, receive, send)
             return
         received = 0
 
@@ -36,20 +44,24 @@ class BodyLimit:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > MAX_BODY_BYTES:
-                raise HTTPException(413, _TOO_LARGE)
+            if received > most:
+                raise HTTPException(413, too_large)
             return message
 
         await self.app(scope, receive_bounded, send)
 
 
 async def read_json(request: Request) -> Any:
-    """The body as JSON. Raises `HTTPException` (400) for what is not JSON.
+    """The body as JSON. Raises as `parse_json`."""
+    return parse_json(await request.body())
+
+
+def parse_json(raw: bytes) -> Any:
+    """Raises `HTTPException` (400) for what is not JSON.
 
     That includes NaN and Infinity, nesting or numbers beyond Python's limits, and a key given
     twice in an object: with two values a filter could widen the query it should narrow.
     """
-    raw = await request.body()
     try:
         return json.loads(raw, parse_constant=_refuse_constant, object_pairs_hook=_object)
     except UnicodeDecodeError as error:

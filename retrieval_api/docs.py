@@ -13,6 +13,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from knowledge.model.scope import ADMIN, READ, WRITE
+from retrieval_api.graph_bodies import (
+    DecisionBody,
+    ExpansionBody,
+    FactBody,
+    FactQueryBody,
+    FactsBody,
+    HistoryBody,
+    PathsBody,
+)
+from retrieval_api.graph_schemas import GRAPH_SCHEMAS
 from retrieval_api.operations import paths
 from retrieval_api.schemas import ANSWER_SCHEMA, PROBLEM_SCHEMA, REBUILD_SCHEMA
 from retrieval_api.wire import EventBody, RebuildBody, SearchBody
@@ -37,6 +47,20 @@ SwaggerUIBundle({url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true,
 """
 
 
+_BODIES: Final = (
+    SearchBody,
+    EventBody,
+    RebuildBody,
+    FactQueryBody,
+    ExpansionBody,
+    PathsBody,
+    HistoryBody,
+    FactsBody,
+    FactBody,
+    DecisionBody,
+)
+
+
 def swagger_files() -> Path:
     """The folder of the packaged Swagger UI."""
     return Path(swagger_ui.__file__).parent / "static"
@@ -54,7 +78,7 @@ async def openapi_json(request: Request) -> Response:
 def openapi(mounted_at: str = "") -> dict[str, Any]:
     """The OpenAPI 3.1 document of the service; ``mounted_at`` is the path it is mounted under."""
     _, schemas = models_json_schema(
-        [(body, "validation") for body in (SearchBody, EventBody, RebuildBody)],
+        [(body, "validation") for body in _BODIES],
         ref_template="#/components/schemas/{model}",
     )
     return {
@@ -71,6 +95,7 @@ def openapi(mounted_at: str = "") -> dict[str, Any]:
             {"name": "Access", "description": "Tokens for clients."},
             {"name": "Search", "description": "Questions, and the records of questions."},
             {"name": "Collections", "description": "What can be searched, and how it stands."},
+            {"name": "Graph", "description": "Temporal facts: asked for, told and inferred."},
             {"name": "Rebuilds", "description": "A new index beside the old one (admin scope)."},
             {"name": "Events", "description": "CloudEvents in and out (admin scope)."},
             {"name": "Operation", "description": "Health and metrics."},
@@ -82,6 +107,7 @@ def openapi(mounted_at: str = "") -> dict[str, Any]:
                 "Answer": ANSWER_SCHEMA,
                 "Rebuild": REBUILD_SCHEMA,
                 "Problem": PROBLEM_SCHEMA,
+                **GRAPH_SCHEMAS,
             },
             "securitySchemes": {
                 "oauth2": {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from knowledge.retrieval.answer import Answer, LegState
 
@@ -37,6 +38,13 @@ class Metrics:
             registry=self.registry,
         )
 
+        self._facts = Gauge(
+            f"{prefix}_graph_facts",
+            "Facts that are believed, by domain and trust tier.",
+            ("tenant", "domain", "trust_tier"),
+            registry=self.registry,
+        )
+
     def count(self, answer: Answer) -> None:
         read = {
             leg.leg.value for leg in answer.legs if leg.state in (LegState.OK, LegState.FALLBACK)
@@ -50,6 +58,13 @@ class Metrics:
 
     def count_failure(self, tenant_id: str, outcome: str) -> None:
         self._retrievals.labels(tenant_id, "", outcome).inc()
+
+    def set_facts(self, counts: Iterable[Mapping[str, Any]]) -> None:
+        """Replace the counts of facts: rows of tenant_id, domain, trust_tier and facts."""
+        self._facts.clear()
+        for row in counts:
+            labels = (row["tenant_id"], row["domain"], row["trust_tier"])
+            self._facts.labels(*labels).set(row["facts"])
 
     def text(self) -> bytes:
         """The exposition format, version 0.0.4."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from knowledge.model.scope import ADMIN, READ
+from knowledge.model.scope import ADMIN
 from retrieval_api.examples import (
     ANSWER,
     COLLECTIONS,
     EVENT,
     EVENTS,
     INDEXES,
-    PROBLEM,
     QUERY_RECORD,
     REBUILD,
     SEARCH,
     TOKEN,
 )
-
-BASE: Final = "/factory/knowledge"
+from retrieval_api.graph_operations import graph_paths
+from retrieval_api.operation import BASE, json_response, operation
 
 
 def paths() -> dict[str, Any]:
@@ -27,6 +26,7 @@ def paths() -> dict[str, Any]:
         **_search_paths(),
         **_collection_paths(),
         **_rebuild_paths(),
+        **graph_paths(),
         **_event_paths(),
         "/oauth/token": {"post": _token_operation()},
         "/healthz": {"get": _open_operation("healthz", "Whether the process lives")},
@@ -38,7 +38,7 @@ def paths() -> dict[str, Any]:
 def _search_paths() -> dict[str, Any]:
     return {
         f"{BASE}/search": {
-            "post": _operation(
+            "post": operation(
                 "Search",
                 "search",
                 "Scoped hybrid search",
@@ -52,7 +52,7 @@ def _search_paths() -> dict[str, Any]:
             )
         },
         f"{BASE}/queries/{{queryId}}": {
-            "get": _operation(
+            "get": operation(
                 "Search",
                 "readQuery",
                 "The record of a search",
@@ -62,7 +62,7 @@ def _search_paths() -> dict[str, Any]:
             )
         },
         f"{BASE}/citations/{{citationsRef}}": {
-            "get": _operation(
+            "get": operation(
                 "Search",
                 "readCitations",
                 "Stored citations by content hash",
@@ -77,7 +77,7 @@ def _search_paths() -> dict[str, Any]:
 def _collection_paths() -> dict[str, Any]:
     return {
         f"{BASE}/collections": {
-            "get": _operation(
+            "get": operation(
                 "Collections",
                 "listCollections",
                 "Collections of the caller's projects",
@@ -87,7 +87,7 @@ def _collection_paths() -> dict[str, Any]:
             )
         },
         f"{BASE}/collections/{{collection}}/indexes": {
-            "get": _operation(
+            "get": operation(
                 "Collections",
                 "listIndexRevisions",
                 "Index revisions of a collection",
@@ -102,7 +102,7 @@ def _collection_paths() -> dict[str, Any]:
 def _rebuild_paths() -> dict[str, Any]:
     return {
         f"{BASE}/collections/{{collection}}/indexes/rebuild": {
-            "post": _operation(
+            "post": operation(
                 "Rebuilds",
                 "rebuildIndexes",
                 "Build a collection's vector and full-text index anew",
@@ -120,7 +120,7 @@ def _rebuild_paths() -> dict[str, Any]:
             )
         },
         f"{BASE}/rebuilds/{{rebuildId}}": {
-            "get": _operation(
+            "get": operation(
                 "Rebuilds",
                 "readRebuild",
                 "A rebuild as it stands",
@@ -131,7 +131,7 @@ def _rebuild_paths() -> dict[str, Any]:
             )
         },
         f"{BASE}/rebuilds/{{rebuildId}}/cancel": {
-            "post": _operation(
+            "post": operation(
                 "Rebuilds",
                 "cancelRebuild",
                 "Cancel a rebuild",
@@ -148,7 +148,7 @@ def _rebuild_paths() -> dict[str, Any]:
 def _event_paths() -> dict[str, Any]:
     return {
         f"{BASE}/events": {
-            "post": _operation(
+            "post": operation(
                 "Events",
                 "postEvent",
                 "Announce a snapshot, a deleted source or changed access",
@@ -159,7 +159,7 @@ def _event_paths() -> dict[str, Any]:
                 statuses=(401, 403, 404, 409, 422, 503),
                 scope=ADMIN,
             ),
-            "get": _operation(
+            "get": operation(
                 "Events",
                 "listEvents",
                 "Events of the tenant",
@@ -168,70 +168,6 @@ def _event_paths() -> dict[str, Any]:
                 query=("after",),
                 scope=ADMIN,
             ),
-        },
-    }
-
-
-def _operation(
-    tag: str,
-    operation_id: str,
-    summary: str,
-    description: str,
-    *,
-    answer: tuple[str | None, Any],
-    body: tuple[str, Any] | None = None,
-    path: tuple[str, ...] = (),
-    query: tuple[str, ...] = (),
-    header: tuple[str, ...] = (),
-    body_required: bool = True,
-    status: int = 200,
-    statuses: tuple[int, ...] = (401, 403, 404, 422, 503),
-    scope: str = READ,
-) -> dict[str, Any]:
-    schema, example = answer
-    operation: dict[str, Any] = {
-        "tags": [tag],
-        "operationId": operation_id,
-        "summary": summary,
-        "description": description,
-        "security": [{"oauth2": [scope]}],
-        "parameters": [
-            {"name": name, "in": place, "required": place == "path", "schema": {"type": "string"}}
-            for place, names in (("path", path), ("query", query), ("header", header))
-            for name in names
-        ],
-        "responses": {
-            str(status): _json_response(
-                "OK" if status == 200 else "Accepted",
-                _reference(schema) if schema else {"type": "object"},
-                example,
-            ),
-            **{str(code): _problem_response(code) for code in statuses},
-        },
-    }
-    if body:
-        content = {"schema": _reference(body[0]), "example": body[1]}
-        operation["requestBody"] = {
-            "required": body_required,
-            "content": {"application/json": content},
-        }
-        operation["responses"] |= {str(code): _problem_response(code) for code in (400, 413)}
-    return operation
-
-
-def _json_response(description: str, schema: dict[str, Any], example: Any) -> dict[str, Any]:
-    content = {"schema": schema, "example": example}
-    return {"description": description, "content": {"application/json": content}}
-
-
-def _problem_response(status: int) -> dict[str, Any]:
-    return {
-        "description": PROBLEM[status]["title"],
-        "content": {
-            "application/problem+json": {
-                "schema": _reference("Problem"),
-                "example": PROBLEM[status],
-            }
         },
     }
 
@@ -261,7 +197,7 @@ def _token_operation() -> dict[str, Any]:
             },
         },
         "responses": {
-            "200": _json_response("OK", {"type": "object"}, TOKEN),
+            "200": json_response("OK", {"type": "object"}, TOKEN),
             "400": {"description": "The grant type or scope is not valid"},
             "401": {"description": "Unknown client or wrong secret"},
         },
@@ -276,7 +212,3 @@ def _open_operation(operation_id: str, summary: str) -> dict[str, Any]:
         "security": [],
         "responses": {"200": {"description": "OK"}},
     }
-
-
-def _reference(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}

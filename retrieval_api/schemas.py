@@ -11,6 +11,7 @@ from knowledge.storage.postgres.rebuilds import RebuildState
 
 _STRING: Final = {"type": "string"}
 _NULLABLE: Final = {"type": ["string", "null"]}
+_TIME_OR_NULL: Final = {"type": ["string", "null"], "format": "date-time"}
 
 
 def _object(required: str, **properties: Any) -> dict[str, Any]:
@@ -19,18 +20,28 @@ def _object(required: str, **properties: Any) -> dict[str, Any]:
 
 CITATION: Final = _object(
     "chunkId sourceId sourceVersion path collection indexRevision trustTier score signals",
-    chunkId={"type": "string", "format": "uuid"},
-    sourceId=_STRING,
-    sourceVersion={"type": "string", "description": "Commit or content hash."},
-    path=_STRING,
+    chunkId={
+        "type": ["string", "null"],
+        "format": "uuid",
+        "description": "Of a fact: the chunk that says it, if any.",
+    },
+    sourceId=_NULLABLE,
+    sourceVersion={"type": ["string", "null"], "description": "Commit or content hash."},
+    path={"type": ["string", "null"], "description": "Null for a fact, as all of where it is."},
     lines={
         "type": ["array", "null"],
         "items": {"type": "integer"},
         "description": "First and last line, from 1.",
     },
-    collection=_STRING,
-    indexRevision={"type": "integer"},
+    collection=_NULLABLE,
+    indexRevision={"type": ["integer", "null"]},
     embeddingProfileVersion=_NULLABLE,
+    factId={"type": "string", "format": "uuid", "description": "Of a fact only, as are the next."},
+    domain=_STRING,
+    validFrom=_TIME_OR_NULL,
+    validTo=_TIME_OR_NULL,
+    recordedAt={"type": "string", "format": "date-time"},
+    principal=_STRING,
     trustTier={"enum": [tier.value for tier in TrustTier]},
     score={
         "type": "number",
@@ -46,10 +57,10 @@ CITATION: Final = _object(
 )
 CANDIDATE: Final = _object(
     "type text title kind citation",
-    type={"const": "chunk"},
+    type={"enum": ["chunk", "fact"]},
     text=_STRING,
     title=_STRING,
-    kind={"enum": ["document", "code"]},
+    kind={"enum": ["document", "code", "fact"]},
     language=_NULLABLE,
     tags={"type": "array", "items": _STRING},
     metadata={"type": "object"},
@@ -142,7 +153,6 @@ PROBLEM_SCHEMA: Final = _object(
         "items": _object("field message", field=_STRING, message=_STRING),
     },
 )
-_TIME_OR_NULL: Final = {"type": ["string", "null"], "format": "date-time"}
 REBUILD_SCHEMA: Final = _object(
     "rebuildId collection collectionId state reason embeddingProfileVersion requestedBy requestedAt"
     " startedAt finishedAt attempts failedAttempts itemsWritten revision error",

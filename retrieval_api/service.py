@@ -8,19 +8,22 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from starlette.requests import Request
 
 from knowledge.errors import (
+    Busy,
+    DatabaseUnavailable,
     Forbidden,
     KnowledgeError,
     ScopeContractBroken,
     Unauthenticated,
     Unavailable,
 )
+from knowledge.graph.querying import FactReader
 from knowledge.home import Home
 from knowledge.model.scope import ADMIN, Caller
 from knowledge.profiles.registry import Profiles
@@ -32,6 +35,7 @@ from knowledge.storage.backends import IndexLocation
 from knowledge.storage.guarded import GuardedSearch
 from knowledge.storage.postgres import service as queries
 from knowledge.storage.postgres.database import AsyncDatabase, Database
+from knowledge.storage.postgres.idempotency import delete_expired_keys
 from retrieval_api.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -40,6 +44,13 @@ RELAY_INTERVAL_S: Final = 0.5
 RECONNECT_INTERVAL_S: Final = 2.0
 RELOAD_INTERVAL_S: Final = 2.0
 RETENTION_INTERVAL_S: Final = 3600.0
+KEY_RETENTION_H: Final = 24
+"""How long the answer to a request with an Idempotency-Key is kept."""
+
+CONCURRENT_WRITES: Final = 2
+"""Of facts: each takes a thread and a connection, which searches and events need as well."""
+
+TURN_TIMEOUT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,8 @@ class Service:
     recorder: Recorder
     tokens: TokenIssuer
     metrics: Metrics
+    facts: FactReader
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CONCURRENT_WRITES))
 
     @property
     def snapshot_roots(self) -> list[Path]:
@@ -98,6 +111,26 @@ class Service:
             raise Forbidden(f"the client no longer has the scope {scope}")
         return found
 
+    @asynccontextmanager
+    async def turn_to_write(self) -> AsyncIterator[None]:
+        """Wait until fewer than `CONCURRENT_WRITES` others write facts. Raises `Busy`."""
+        try:
+            async with asyncio.timeout(TURN_TIMEOUT_S):
+                await self.turns.acquire()
+        except TimeoutError as error:
+            raise Busy("others are writing facts: try again") from error
+        try:
+            yield
+        finally:
+            self.turns.release()
+
+    async def update_fact_counts(self) -> None:
+        """Take the counts of facts into the metrics; without a server the last known stay."""
+        try:
+            self.metrics.set_facts(await queries.count_facts(self.database))
+        except DatabaseUnavailable as error:
+            logger.info("facts were not counted", extra={"reason": error.message})
+
     def principal_filter(self, caller: Caller, granted: Mapping[str, Any]) -> str | None:
         """Whose records a caller may read: its own; an administrator the whole tenant's."""
         is_admin = ADMIN in caller.scopes and ADMIN in granted["scopes"]
@@ -124,7 +157,7 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
         settings=settings,
         profiles=profiles,
         database=database,
-        writer=Database(config.app_url, max_size=2),
+        writer=Database(config.app_url, max_size=CONCURRENT_WRITES + 2),
         index=index,
         searcher=Searcher(database, index, profiles, settings.retrieval),
         recorder=Recorder(database),
@@ -134,6 +167,7 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
             settings.security.token_lifetime_s,
         ),
         metrics=Metrics(),
+        facts=FactReader(database),
     )
     await database.open()
     tasks = [
@@ -175,6 +209,7 @@ async def _expire(service: Service) -> None:
     await queries.delete_expired_records(
         service.database, service.settings.retrieval.record_retention_days
     )
+    await delete_expired_keys(service.database, KEY_RETENTION_H)
 
 
 async def _reload(service: Service) -> None:

@@ -7,12 +7,22 @@ import uuid
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 
+from knowledge.errors import InvalidFact
+from knowledge.model.fact import parse_moment
 from knowledge.model.scope import TrustTier
 from knowledge.retrieval.request import (
-    BUILT,
+    DEFAULT_LEGS,
     MAX_COLLECTIONS,
     MAX_TOP_K,
     Filters,
@@ -47,6 +57,28 @@ def _in_utc(value: datetime) -> datetime:
     except OverflowError as error:
         raise ValueError("must lie in the years 1 to 9999 of UTC") from error
 
+
+def _first_instant(value: object) -> datetime:
+    """Of a time as people write it: a bare number is a year, never seconds since 1970."""
+    try:
+        moment = parse_moment(value, "the value")
+    except InvalidFact as error:
+        raise ValueError(error.message) from error
+    if moment is None:
+        raise ValueError("a time is missing")
+    return moment.at
+
+
+Instant = Annotated[
+    datetime,
+    BeforeValidator(_first_instant),
+    WithJsonSchema(
+        {
+            "type": ["string", "integer"],
+            "description": "2024, 2024-05, 2024-05-01 or ISO 8601 with a time: its first instant.",
+        }
+    ),
+]
 
 Text = Annotated[
     str, StringConstraints(min_length=1, max_length=1024), AfterValidator(_without_nul)
@@ -84,9 +116,9 @@ class SearchBody(Wire):
     top_k: int = Field(10, ge=1, le=MAX_TOP_K)
     filters: FiltersBody = Field(default_factory=FiltersBody)
     min_trust: TrustTier | None = None
-    as_of: Time | None = None
-    between: tuple[Time, Time] | None = Field(
-        None, description="Time window for the temporal leg, which is not built yet."
+    as_of: Instant | None = None
+    between: tuple[Instant, Instant] | None = Field(
+        None, description="Half-open window for the temporal leg: facts that hold in it."
     )
     legs: list[Leg] | None = Field(None, min_length=1, max_length=len(Leg))
     pinned_revisions: dict[Text, Annotated[int, Field(ge=1, le=2147483646, strict=True)]] = Field(
@@ -114,12 +146,13 @@ class SearchBody(Wire):
                 updated_after=self.filters.updated_after,
             ),
             min_trust=self.min_trust,
-            legs=BUILT if self.legs is None else tuple(self.legs),
+            legs=DEFAULT_LEGS if self.legs is None else tuple(self.legs),
             pinned=self.pinned_revisions,
             rerank=self.rerank,
             explain=self.explain,
             explain_chunk=self.explain_chunk,
             as_of=self.as_of,
+            between=self.between,
             run_id=self.run_id,
             timeout_s=timeout_s,
         )

@@ -68,6 +68,11 @@ class _Conclusion:
     premises: tuple[Fact, ...]
 
     @property
+    def preference(self) -> tuple[int, str, tuple[uuid.UUID, ...]]:
+        """Of several ways to the same conclusion the least is told: the same in every run."""
+        return len(self.premises), self.rule, tuple(fact.fact_id for fact in self.premises)
+
+    @property
     def triple(self) -> tuple[str, str, str]:
         return name_key(self.subject), self.predicate, name_key(self.object)
 
@@ -214,7 +219,7 @@ def _fresh(
 ) -> list[Telling]:
     """The conclusions that are sound, and neither known already nor rejected once."""
     told: dict[uuid.UUID, tuple[_Conclusion, Telling]] = {}
-    for conclusion in conclusions:
+    for conclusion in sorted(conclusions, key=lambda each: each.preference):
         telling = _telling(tenant_id, base.project_id, base.now, ontology, conclusion)
         if telling is not None:
             told.setdefault(telling.fact_id, (conclusion, telling))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -13,7 +14,7 @@ from knowledge.graph.cursor import Cursor, fingerprint, read_cursor, write_curso
 from knowledge.graph.ontologies import Ontologies
 from knowledge.graph.ontology.model import Ontology
 from knowledge.graph.questions import FactQuestion, HistoryQuestion, Sieve
-from knowledge.model.fact import Domain, EntityName, Fact, name_key
+from knowledge.model.fact import EntityName, Fact, name_key
 from knowledge.model.scope import READ, Caller, Scope
 from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.storage.postgres.facts import entities
@@ -22,6 +23,7 @@ from knowledge.storage.postgres.facts.reading import (
     FactScope,
     Place,
     find_facts,
+    find_functional,
     find_history,
 )
 
@@ -207,37 +209,27 @@ class FactReader:
         if not functional:
             return list(page)
         pairs = {(name_key(fact.subject), fact.predicate) for fact in functional}
-        beside = FactFilter(
-            pairs=tuple(sorted(pairs)),
-            is_functional=True,
-            as_of=wanted.as_of,
-            between=wanted.between,
-        )
-        others = await find_facts(self.database, seen, beside, MAX_CONTRADICTING)
+        held = FactFilter(as_of=wanted.as_of, between=wanted.between)
+        others = await find_functional(self.database, seen, pairs, held, MAX_CONTRADICTING)
+        lines: defaultdict[tuple[str, str], list[Fact]] = defaultdict(list)
+        for other in others:
+            lines[name_key(other.subject), other.predicate].append(other)
         return [
-            replace(fact, contradicts=tuple(_contradicting(fact, others)))
-            if fact.is_functional
-            else fact
+            replace(fact, contradicts=_contradicting(fact, lines)) if fact.is_functional else fact
             for fact in page
         ]
 
 
-def _contradicting(fact: Fact, others: Iterable[Fact]) -> list[uuid.UUID]:
-    return [
+def _contradicting(
+    fact: Fact, lines: Mapping[tuple[str, str], Sequence[Fact]]
+) -> tuple[uuid.UUID, ...]:
+    """The facts of the same subject and predicate with another object that hold beside this one."""
+    beside = lines.get((name_key(fact.subject), fact.predicate), ())
+    return tuple(
         other.fact_id
-        for other in others
-        if other.predicate == fact.predicate
-        and _have_same_subject(other, fact)
-        and name_key(other.object) != name_key(fact.object)
-        and other.meets(fact)
-    ]
-
-
-def _have_same_subject(one: Fact, other: Fact) -> bool:
-    types = {one.subject_type, other.subject_type} - {None}
-    if Domain.CODE in (one.domain, other.domain):  # Config and config are two things
-        return one.subject == other.subject and len(types) < 2
-    return name_key(one.subject) == name_key(other.subject) and len(types) < 2
+        for other in beside
+        if name_key(other.object) != name_key(fact.object) and other.meets(fact)
+    )
 
 
 def _begin(fact: Fact) -> datetime | None:

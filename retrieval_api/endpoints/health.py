@@ -32,5 +32,7 @@ async def readyz(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    text = service_of(request).metrics.text()
+    service = service_of(request)
+    await service.update_fact_counts()
+    text = service.metrics.text()
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

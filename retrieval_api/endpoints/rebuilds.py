@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from knowledge.errors import Conflict, InvalidInput, NotFound
+from knowledge.errors import Conflict, NotFound
 from knowledge.indexing.rebuild_requests import cancel_rebuild, request_rebuild
 from knowledge.indexing.wire import rebuild_to_wire
 from knowledge.model.collection import Collection
@@ -19,11 +19,9 @@ from knowledge.runtime import permitted_embedder
 from knowledge.storage.postgres import catalogue, rebuilds
 from knowledge.storage.postgres.rebuilds import Rebuild
 from retrieval_api.bodies import read_json
+from retrieval_api.headers import idempotency_key
 from retrieval_api.service import Service, service_of
 from retrieval_api.wire import RebuildBody
-
-KEY_HEADER = "idempotency-key"
-MAX_KEY_CHARS = 200
 
 
 async def post_rebuild(request: Request) -> Response:
@@ -33,7 +31,7 @@ async def post_rebuild(request: Request) -> Response:
     projects = (await service.granted(caller, ADMIN))["projects"]
     given = await read_json(request) if await request.body() else {}
     body = RebuildBody.model_validate(given)
-    key = _key(request)
+    key = idempotency_key(request)
     name = request.path_params["collection"]
 
     def ask() -> dict[str, Any]:
@@ -118,10 +116,3 @@ def _asked(
     if asked is None:
         raise Conflict(f"collection {collection.slug} has no index yet: publish something first")
     return asked
-
-
-def _key(request: Request) -> str | None:
-    key = request.headers.get(KEY_HEADER)
-    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
-        raise InvalidInput(f"Idempotency-Key must have 1 to {MAX_KEY_CHARS} characters")
-    return key

@@ -109,8 +109,14 @@ class Caller:
     def get(self, path: str, **options: Any) -> httpx.Response:
         return http().get(f"{self.url}{path}", headers=self.headers, **options)
 
-    def post(self, path: str, body: Any) -> httpx.Response:
-        return http().post(f"{self.url}{path}", headers=self.headers, json=body)
+    def post(self, path: str, body: Any, **headers: str) -> httpx.Response:
+        """``headers`` are named with ``_`` for ``-``. Strings may hold what UTF-8 does not."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return http().post(
+            f"{self.url}{path}",
+            headers={**self.headers, "Content-Type": "application/json", **named},
+            content=json.dumps(body).encode(),
+        )
 
     def post_raw(
         self, path: str, content: bytes, content_type: str = "application/json"

@@ -80,19 +80,27 @@ def test_every_problem_is_titled_as_the_service_titles_it() -> None:
 
 def test_the_operations_keep_their_names() -> None:
     assert sorted(operation["operationId"] for _, _, operation in _operations()) == [
+        "assertFacts",
         "cancelRebuild",
+        "confirmSuggestion",
+        "expandGraph",
+        "findPaths",
         "healthz",
         "issueToken",
         "listCollections",
         "listEvents",
         "listIndexRevisions",
+        "listSuggestions",
         "metrics",
         "postEvent",
+        "queryGraph",
         "readCitations",
+        "readHistory",
         "readQuery",
         "readRebuild",
         "readyz",
         "rebuildIndexes",
+        "rejectSuggestion",
         "search",
     ]
 

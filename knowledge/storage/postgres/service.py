@@ -85,6 +85,11 @@ async def delete_expired_records(database: AsyncDatabase, retention_days: int) -
     return int(row["deleted"])
 
 
+async def count_facts(database: AsyncDatabase) -> list[Row]:
+    """Believed facts of every tenant: rows of tenant_id, domain, trust_tier and facts."""
+    return await database.global_rows("select * from count_graph_facts()")
+
+
 async def is_proven(database: AsyncDatabase, backend: str, version: str, schema: str) -> bool:
     """Whether this backend version and schema already proved its filters here."""
     rows = await database.global_rows(

@@ -50,8 +50,7 @@ class FactFilter:
     """All that are given must hold; a window is half-open.
 
     ``subjects`` are the names of one entity, ``mentioned`` names of which any may be subject or
-    object. ``changed_in`` is a window in which validity begins or ends. ``pairs`` are (subject key, predicate).
-    ``is_functional`` reads facts of functional predicates only.
+    object. ``changed_in`` is a window in which validity begins or ends.
     """
 
     subjects: tuple[EntityName, ...] = ()
@@ -70,8 +69,6 @@ class FactFilter:
     source_ids: tuple[str, ...] | None = None
     suggestions_only: bool = False
     fact_ids: tuple[uuid.UUID, ...] = ()
-    pairs: tuple[tuple[str, str], ...] = ()
-    is_functional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +169,6 @@ _CLAUSES: Final[Mapping[str, LiteralString]] = {
     "source_ids": "f.source_id = any(%(source_ids)s)",
     "suggestions_only": "f.suggestion = 'suggested'",
     "fact_ids": "f.fact_id = any(%(fact_ids)s)",
-    "pairs": "(f.subject_key, f.predicate) in (select * from unnest(%(pairs_keys)s::text[], %(pairs_predicates)s::text[]))",
-    "is_functional": "f.timeline is not null",
     "listing": "f.place = %(listing)s",
     "after": "f.begins <= coalesce(%(after_begins)s::timestamptz, '-infinity')"
     " and (f.begins < coalesce(%(after_begins)s::timestamptz, '-infinity') or f.fact_id > %(after_id)s)",
@@ -187,7 +182,6 @@ _SELECTIVE: Final = frozenset(
         "mentioned_keys",
         "predicate",
         "fact_ids",
-        "pairs",
     )
 )
 """Filters that have an index of their own; without any, the project's facts are listed."""
@@ -221,6 +215,31 @@ async def find_facts(
     query = _select(_SEEN, _BELIEVED, *_clauses(scope, given)) + _ORDER + _LIMIT
     [rows] = await database.rows(scope.tenant_id, (query, _values(scope, given, limit)))
     return [fact_of(row) for row in rows]
+
+
+async def find_functional(
+    database: AsyncDatabase,
+    scope: FactScope,
+    pairs: Collection[tuple[str, str]],
+    wanted: FactFilter,
+    limit: int,
+) -> list[Fact]:
+    """Believed facts of functional predicates by (subject key, predicate), in no order."""
+    given = _given(wanted)
+    conditions = " and ".join((_SEEN, _BELIEVED, *_clauses(scope, given)))
+    query = f"select {_FIELDS} {_FUNCTIONAL} {_WINDOWS} where {conditions}" + _LIMIT
+    keys, predicates = zip(*sorted(pairs), strict=True)
+    values = _values(scope, given, limit) | {"keys": list(keys), "names": list(predicates)}
+    [rows] = await database.rows(scope.tenant_id, (query, values))
+    return [fact_of(row) for row in rows]
+
+
+_FUNCTIONAL: Final = """
+    from unnest(%(keys)s::text[], %(names)s::text[]) as k(key, predicate)
+    join lateral (
+        select * from graph_facts where subject_key = k.key and project_id = %(project)s
+        and timeline is not null offset 0) f on f.predicate = k.predicate
+"""
 
 
 async def find_history(
@@ -379,12 +398,8 @@ def _given(wanted: FactFilter) -> dict[str, Any]:
     for name, prefix in (("between", "between"), ("changed_in", "changed")):
         if (window := getattr(wanted, name)) is not None:
             given |= {name: True, f"{prefix}_from": window[0], f"{prefix}_to": window[1]}
-    if wanted.pairs:
-        keys, predicates = zip(*wanted.pairs, strict=True)
-        given |= {"pairs": True, "pairs_keys": list(keys), "pairs_predicates": list(predicates)}
-    for name in ("suggestions_only", "is_functional"):
-        if getattr(wanted, name):
-            given[name] = True
+    if wanted.suggestions_only:
+        given["suggestions_only"] = True
     return given
 
 
