@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 import httpx
 
+from benchmarks.facts import measure_facts
 from benchmarks.growth import SIZES, measure_growth
 from benchmarks.installation import Installation, open_installation
 from benchmarks.latency import measure_latency
@@ -42,6 +43,7 @@ class Options:
     rate: float
     seconds: float
     with_stack: bool
+    facts: int
     data: Path | None
     profiles: tuple[str, ...]
     limit: int | None
@@ -72,6 +74,10 @@ def _slowest(installation: Installation, options: Options) -> Section:
     return measure_slowest(installation, options.size, options.pairs)
 
 
+def _facts(installation: Installation, options: Options) -> Section:
+    return measure_facts(installation, options.facts)
+
+
 def _quality(installation: Installation, options: Options) -> Section | None:
     found = find_data_sets(options.data) if options.data else []
     if not found:
@@ -88,13 +94,14 @@ PARTS: Final[dict[str, Measure]] = {
     "slowest": _slowest,
     "publish": _publish,
     "growth": _growth,
+    "facts": _facts,
     "quality": _quality,
 }
 ALL: Final = {
-    "weaviate": (("latency", "load", "slowest", "publish"), ("growth",), ("quality",)),
+    "weaviate": (("latency", "load", "slowest", "publish"), ("growth",), ("facts",), ("quality",)),
     "pgvector": (("latency", "publish"), ("growth",)),
 }
-"""The parts of ``all``; those that stand together share a temporary home, growth needs a new one.
+"""The parts of ``all``; those that stand together share a temporary home, growth and facts need new ones.
 
 On the second backend what helps to choose between the two.
 """
@@ -117,6 +124,7 @@ On the second backend what helps to choose between the two.
 )
 @click.option("--size", default=20_000, show_default=True, help="Chunks, in all parts but growth.")
 @click.option("--sizes", default=",".join(map(str, SIZES)), show_default=True, help="Growth.")
+@click.option("--facts", default=1_000_000, show_default=True, help="Facts that are told.")
 @click.option("--pairs", default=300, show_default=True, help="Questions asked one by one.")
 @click.option("--rate", default=50.0, show_default=True, help="Requests a second under load.")
 @click.option("--seconds", default=60.0, show_default=True, help="Length of the load.")

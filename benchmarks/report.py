@@ -13,7 +13,7 @@ from benchmarks.sections import Section, Table, read_sections
 
 REPORT: Final = "RESULTS.md"
 SECTIONS: Final = "results"
-ORDER: Final = ("latency", "load", "publish", "growth", "slowest", "quality")
+ORDER: Final = ("latency", "load", "publish", "growth", "slowest", "facts", "quality")
 BACKENDS: Final = {"weaviate": "Weaviate", "pgvector": "pgvector"}
 
 _NUMBER: Final = re.compile(r"[-\d]")
