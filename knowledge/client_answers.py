@@ -127,6 +127,7 @@ class GraphFact(WireModel):
     recorded_at: datetime
     closed_at: datetime | None
     closing: str | None
+    closed_by: str | None
     confidence: float
     trust_tier: str
     verified: bool

@@ -65,6 +65,7 @@ GRAPH_FACT: Final[dict[str, Any]] = {
     "recordedAt": "2025-03-02T08:00:00Z",
     "closedAt": None,
     "closing": None,
+    "closedBy": None,
     "confidence": 1.0,
     "trustTier": "SourceFact",
     "verified": False,

@@ -54,6 +54,8 @@ GRAPH_FACT: Final = _closed(
     recordedAt=_TIME,
     closedAt=_TIME_OR_NULL | {"description": "When the belief ended."},
     closing={"enum": [*(closing.value for closing in Closing), None]},
+    closedBy=_NULLABLE
+    | {"description": "The fact that corrected it, or who retracted or rejected it."},
     confidence={"type": "number", "minimum": 0, "maximum": 1},
     trustTier={"enum": [tier.value for tier in TrustTier]},
     verified={"type": "boolean"},

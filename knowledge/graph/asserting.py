@@ -370,7 +370,7 @@ class FactSession:
             now=self.now,
             opened=self._opened,
             changed=[*self._changed, *self._reconsidered],
-            withdrawn=resting,
+            ended=self._ended,
             write=self._write,
         )
         self.written.suggested += inferred.suggested

@@ -86,27 +86,26 @@ def infer(
     now: datetime,
     opened: Sequence[Telling],
     changed: Sequence[uuid.UUID],
-    withdrawn: Sequence[uuid.UUID],
+    ended: Sequence[uuid.UUID],
     write: Write,
 ) -> Inferred:
     """Suggest what follows from the ``opened`` facts, from those whose window or confidence ``changed``,
-    and again what was ``withdrawn`` but follows from others too."""
+    and what ``ended`` but follows from others too."""
     firing = {name for name in ontology.predicates if ontology.rules_of(name)}
     base = _Base(connection, project_id, now, frozenset(firing))
     seeds = base.facts({t.fact_id for t in opened if t.statement.predicate in firing})
     seeds += base.facts(set(changed))
-    seeds += base.around(withdrawn, ontology)
+    seeds += base.around(ended, ontology)
     suggested, is_cut = 0, False
     for _step in range(MAX_STEPS):
-        if not seeds:
-            break
-        conclusions = list(_conclusions(base, ontology, seeds))
-        tellings = _fresh(base, tenant_id, ontology, conclusions)
+        tellings = _fresh(base, tenant_id, ontology, seeds)
         room = MAX_SUGGESTIONS - suggested
         is_cut = is_cut or len(tellings) > room
         suggested += write(tellings[:room]).total()
         seeds = base.facts({t.fact_id for t in tellings[:room]})
-    return Inferred(suggested, is_cut or bool(seeds))
+        if not seeds:
+            return Inferred(suggested, is_cut)
+    return Inferred(suggested, is_cut or bool(_fresh(base, tenant_id, ontology, seeds)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,21 +134,21 @@ class _Base:
         )
         return [fact for fact in found if fact.suggestion is None and fact.chunk_id is None]
 
-    def around(self, withdrawn: Sequence[uuid.UUID], ontology: Ontology) -> list[Fact]:
-        """Facts of which the same as the withdrawn ones may follow."""
-        subjects, objects, mirrored = set(), set(), set()
-        ends = writing.inferred_triples(self.connection, withdrawn) if withdrawn else []
-        for subject, predicate, object_, premises in ends:
-            if premises > 1:
-                subjects |= {(subject, name) for name in self.firing}
-                objects |= {(object_, name) for name in self.firing}
-            elif inverse := ontology.rules_of(predicate).inverse:
+    def around(self, ended: Sequence[uuid.UUID], ontology: Ontology) -> list[Fact]:
+        """Facts of which the same as those that ended may follow."""
+        firsts, mirrored = set(), set()
+        for subject, predicate, object_ in writing.triples_of(self.connection, ended):
+            firsts |= {(subject, first) for first in _first_steps(ontology, predicate)}
+            if inverse := ontology.rules_of(predicate).inverse:
                 mirrored.add((object_, inverse, subject))
-        return [
-            *self.find("subject", sorted(subjects)),
-            *self.find("object", sorted(objects)),
-            *self.find("triple", sorted(mirrored)),
-        ]
+        return [*self.find("subject", sorted(firsts)), *self.find("triple", sorted(mirrored))]
+
+
+def _first_steps(ontology: Ontology, predicate: str) -> Iterator[str]:
+    """The predicates that begin a chain of two premises with this conclusion."""
+    if ontology.rules_of(predicate).transitive:
+        yield predicate
+    yield from (rule.first for rule in ontology.compositions if rule.gives == predicate)
 
 
 def _conclusions(base: _Base, ontology: Ontology, seeds: Sequence[Fact]) -> Iterator[_Conclusion]:
@@ -214,10 +213,9 @@ def _chained(rule: str, gives: str, first: Fact, then: Fact) -> _Conclusion:
     )
 
 
-def _fresh(
-    base: _Base, tenant_id: str, ontology: Ontology, conclusions: Sequence[_Conclusion]
-) -> list[Telling]:
-    """The conclusions that are sound, and neither known already nor rejected once."""
+def _fresh(base: _Base, tenant_id: str, ontology: Ontology, seeds: Sequence[Fact]) -> list[Telling]:
+    """What follows from the seeds, is sound, and neither known already nor rejected once."""
+    conclusions = _conclusions(base, ontology, seeds) if seeds else ()
     told: dict[uuid.UUID, tuple[_Conclusion, Telling]] = {}
     for conclusion in sorted(conclusions, key=lambda each: each.preference):
         telling = _telling(tenant_id, base.project_id, base.now, ontology, conclusion)

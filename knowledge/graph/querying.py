@@ -14,7 +14,7 @@ from knowledge.graph.cursor import Cursor, fingerprint, read_cursor, write_curso
 from knowledge.graph.ontologies import Ontologies
 from knowledge.graph.ontology.model import Ontology
 from knowledge.graph.questions import FactQuestion, HistoryQuestion, Sieve
-from knowledge.model.fact import EntityName, Fact, name_key
+from knowledge.model.fact import Domain, EntityName, Fact, name_key
 from knowledge.model.scope import READ, Caller, Scope
 from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.storage.postgres.facts import entities
@@ -228,8 +228,20 @@ def _contradicting(
     return tuple(
         other.fact_id
         for other in beside
-        if name_key(other.object) != name_key(fact.object) and other.meets(fact)
+        if name_key(other.object) != name_key(fact.object)
+        and _may_have_same_subject(other, fact)
+        and other.meets(fact)
     )
+
+
+def _may_have_same_subject(one: Fact, other: Fact) -> bool:
+    """Whether two facts whose subjects are found by the same name may be of one thing."""
+    if None not in (one.subject_type, other.subject_type) and (
+        one.subject_type != other.subject_type
+    ):
+        return False
+    is_code = Domain.CODE in (one.domain, other.domain)  # Config and config are two things
+    return not is_code or one.subject == other.subject
 
 
 def _begin(fact: Fact) -> datetime | None:

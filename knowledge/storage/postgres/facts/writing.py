@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from knowledge.errors import NotFound
 from knowledge.model.event import GRAPH_FACTS_UPDATED, OutboundEvent
 from knowledge.model.fact import Closing, Domain, Statement, name_key
 from knowledge.model.scope import TrustTier
@@ -77,13 +78,20 @@ class LastTelling:
 
 
 def lock_project(connection: Transaction, tenant_id: str, project_id: str) -> datetime:
-    """Be the one writer of the project's facts until the transaction ends; returns the time then."""
+    """Be the one writer of the project's facts until the transaction ends; returns the time then.
+
+    Raises `NotFound` for a project that does not exist.
+    """
     connection.execute(
         "select pg_advisory_xact_lock(hashtextextended(%s, 0))",
         [f"graph facts {tenant_id}/{project_id}"],
     )
-    row = connection.execute("select clock_timestamp() as now").fetchone()
-    assert row is not None
+    row = connection.execute(
+        "select clock_timestamp() as now from projects where tenant_id = %s and project_id = %s",
+        [tenant_id, project_id],
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"there is no project {project_id}")
     now: datetime = row["now"]
     return now
 
@@ -335,18 +343,17 @@ def resting_on(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> list[u
     return [row["fact_id"] for row in rows]
 
 
-def inferred_triples(
+def triples_of(
     connection: Transaction, fact_ids: Sequence[uuid.UUID]
-) -> list[tuple[str, str, str, int]]:
-    """Subject key, predicate and object key of inferred facts, and how many premises each has."""
+) -> list[tuple[str, str, str]]:
+    """Subject key, predicate and object key of facts, believed or not."""
     rows = connection.execute(
-        "select distinct subject_key, predicate, object_key, cardinality(lineage) as premises"
-        " from graph_facts where fact_id = any(%s) and lineage is not null order by 1, 2, 3, 4",
+        "select distinct f.subject_key, f.predicate, f.object_key from unnest(%s::uuid[]) as k(id)"
+        " cross join lateral (select subject_key, predicate, object_key from graph_facts"
+        " where fact_id = k.id offset 0) f order by 1, 2, 3",
         [list(fact_ids)],
     ).fetchall()
-    return [
-        (row["subject_key"], row["predicate"], row["object_key"], row["premises"]) for row in rows
-    ]
+    return [(row["subject_key"], row["predicate"], row["object_key"]) for row in rows]
 
 
 def settled(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
