@@ -16,10 +16,11 @@ from datetime import datetime
 from typing import Final
 
 from knowledge.errors import Unavailable
-from knowledge.model.fact import MAX_NAME_CHARS, EntityName, Fact, Moment, Precision, name_key
+from knowledge.model.fact import EntityName, Fact, name_key
 from knowledge.model.scope import TrustTier
 from knowledge.retrieval.answer import LegReport, LegState
 from knowledge.retrieval.legs import LegHits
+from knowledge.retrieval.naming import fact_text, longest_names, name_spans
 from knowledge.retrieval.planning import Plan, Target
 from knowledge.retrieval.request import Leg, SearchRequest
 from knowledge.retrieval.time_prior import TIME_PRIOR
@@ -35,24 +36,15 @@ from knowledge.storage.postgres.facts.reading import (
 )
 from knowledge.storage.postgres.retrieval import visible_objects
 from knowledge.text import bm25
-from knowledge.text.analysis import STOP_WORDS, analyse, count_terms
+from knowledge.text.analysis import analyse, count_terms
 from knowledge.text.time_windows import TimeWindow, hull, time_windows
 
 FACT_LEGS: Final = (Leg.GRAPH, Leg.TEMPORAL)
-MAX_NAME_WORDS: Final = 8
-MAX_QUERY_WORDS: Final = 64
-MAX_QUERY_CHARS: Final = 4096
 FAN_OUT: Final = 30
 SECOND_FAN_OUT: Final = 5
 MAX_SECOND_NODES: Final = 20
 
 _FACTS: Final = uuid.UUID(int=0)
-_MOMENT_FORMS: Final = {
-    Precision.YEAR: "%Y",
-    Precision.MONTH: "%Y-%m",
-    Precision.DAY: "%Y-%m-%d",
-    Precision.INSTANT: "%Y-%m-%d",
-}
 
 
 @dataclass(slots=True)
@@ -223,7 +215,7 @@ class _FactSearch:
         else:
             merged = []
         known |= {same.asked for same in merged}
-        kept = _longest({key: spans[key] for key in known})
+        kept = longest_names({key: spans[key] for key in known})
         names = [EntityName(key) for key in kept]
         names += [
             EntityName(same.key, same.namespace, same.type)
@@ -303,62 +295,6 @@ class _FactSearch:
             if not self.found[key].ranks:
                 del self.found[key]
         return min(len(order), self._depth)
-
-
-def name_spans(text: str) -> dict[str, tuple[int, int]]:
-    """Everything in a question that could be a name, by its key: from which word to which.
-
-    Runs of up to `MAX_NAME_WORDS` words, without punctuation at their ends and without it.
-    """
-    words = text[:MAX_QUERY_CHARS].split()[:MAX_QUERY_WORDS]
-    spans: dict[str, tuple[int, int]] = {}
-    for begin in range(len(words)):
-        for end in range(begin + 1, min(begin + MAX_NAME_WORDS, len(words)) + 1):
-            for form in _forms(" ".join(words[begin:end])):
-                key = name_key(form)
-                # "it" is no name, "IT" may be one.
-                is_word = key in STOP_WORDS and form == key
-                if key and not is_word and len(key) <= MAX_NAME_CHARS:
-                    spans.setdefault(key, (begin, end))
-    return spans
-
-
-def _forms(run: str) -> tuple[str, ...]:
-    """A run of words with ever less of what may stand around a name."""
-    said = run.strip(",;:!?")
-    bare = said.strip("\"'«»“”‘’()[]{}<>`").strip(",;:!?")
-    ended = bare.rstrip(".")
-    return run, said, bare, ended, ended.removesuffix("'s").removesuffix("’s")
-
-
-def _longest(spans: dict[str, tuple[int, int]]) -> set[str]:
-    """The names that lie in no longer one: "New York Times" hides "New York"."""
-    return {
-        key
-        for key, (begin, end) in spans.items()
-        if not any(
-            other_begin <= begin and end <= other_end and other_end - other_begin > end - begin
-            for other_begin, other_end in spans.values()
-        )
-    }
-
-
-def fact_text(fact: Fact) -> str:
-    """A fact as a sentence: ``Ada REPORTS TO Grace (from 2024-01 until 2026-05)``."""
-    predicate = fact.predicate.replace("_", " ").lower()
-    parts = [f"{fact.subject} {predicate} {fact.object}"]
-    times = [
-        f"{word} {_written(moment)}"
-        for word, moment in (("from", fact.valid_from), ("until", fact.valid_to))
-        if moment is not None
-    ]
-    return parts[0] + (f" ({' '.join(times)})" if times else "")
-
-
-def _written(moment: Moment) -> str:
-    if moment.precision is Precision.YEAR:
-        return str(moment.at.year)
-    return moment.at.strftime(_MOMENT_FORMS[moment.precision])
 
 
 def note_fact_prior(found: Iterable[FoundFact], windows: Sequence[TimeWindow]) -> None:

@@ -130,14 +130,14 @@ class Graph:
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         with self.runtime.app.tenant(self.tenant_id) as connection:
-            return connection.execute(query, values).fetchall()  # type: ignore[arg-type]
+            return connection.execute(query, values).fetchall()
 
     def change_source(self, source_id: str, **columns: Any) -> None:
         """Set ``acl`` or ``deleted_at`` of a source of facts."""
         ((column, value),) = columns.items()
         with self.runtime.app.tenant(self.tenant_id) as connection:
             done = connection.execute(
-                f"update graph_sources set {column} = %s where source_id = %s",  # type: ignore[arg-type]
+                f"update graph_sources set {column} = %s where source_id = %s",
                 [value, source_id],
             )
         assert done.rowcount

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 
@@ -139,6 +140,14 @@ def test_what_the_writer_does_not_see_is_not_there(graph: Graph, hidden: str) ->
         place.retract(wanted, writer=writer, project_id=project)
     with pytest.raises(NotFound, match=f"there is no fact {wanted}"):
         place.tell(fact("a", "USES", "c", corrects=str(wanted)), writer=writer, project_id=project)
+
+
+@pytest.mark.parametrize("told", [fact("a", "USES", "b"), observed("a", "USES", "b")], ids=[0, 1])
+def test_nothing_is_told_in_a_project_that_does_not_exist(
+    graph: Graph, told: dict[str, Any]
+) -> None:
+    with pytest.raises(NotFound, match="there is no project p9"):
+        graph.tell(told, project_id="p9")
 
 
 def test_a_batch_with_one_refused_part_writes_nothing(graph: Graph) -> None:

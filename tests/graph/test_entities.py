@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -83,7 +84,7 @@ def test_a_mention_without_a_type_is_of_every_type(graph: Graph) -> None:
 def test_names_never_stand_for_one_another_in_a_circle(
     graph: Graph, chain: tuple[str, ...]
 ) -> None:
-    for name, into in zip(chain, chain[1:], strict=False):
+    for name, into in pairwise(chain):
         _merge(graph, name, into)
     with pytest.raises(Conflict, match="already"):
         _merge(graph, chain[-1], chain[0])

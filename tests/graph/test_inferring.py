@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from knowledge.errors import Conflict, NotFound
-from knowledge.graph import suggestions
-from knowledge.graph.asserting import Writer
 from knowledge.graph.ontology.model import Ontology
 from knowledge.model.fact import Closing, Fact
 from knowledge.model.scope import TrustTier
 from tests.graph.ontologies import parse
-from tests.graph.telling import OPERATOR, Graph, at, fact, observed
+from tests.graph.telling import Graph, at, fact, observed
 
 HOPS = parse(
     "name: acme\nversion: 1\npredicates:\n"
@@ -22,7 +21,7 @@ HOPS = parse(
 SEAT = [fact("desk", "HELD_BY", "ada", validFrom="2020"), fact("ada", "SITS_IN", "berlin")]
 
 
-def _suggested(graph: Graph, **wanted: object) -> dict[str, Fact]:
+def _suggested(graph: Graph, **wanted: Any) -> dict[str, Fact]:
     found = graph.facts(suggestions=True, **wanted)
     return {f"{f.subject} {f.predicate} {f.object}": f for f in found if f.suggestion}
 
@@ -158,6 +157,18 @@ def test_what_somebody_states_already_is_not_suggested(graph: Graph) -> None:
     assert set(_suggested(graph)) == {"ada HOLDS desk"}
 
 
+def test_what_nobody_states_any_more_is_suggested_where_it_follows(graph: Graph) -> None:
+    stated = graph.tell(
+        *(fact(a, "FEEDS", b) for a, b in ("ab", "bc", "ac")),
+        *SEAT,
+        fact("ada", "HOLDS", "desk", validFrom="2020"),
+        ontology=HOPS,
+    )
+    assert set(_suggested(graph)) == {"desk WORKS_IN berlin"}
+    graph.retract(stated.fact_ids[2], stated.fact_ids[-1], ontology=HOPS)
+    assert set(_suggested(graph)) == {"a FEEDS c", "ada HOLDS desk", "desk WORKS_IN berlin"}
+
+
 def test_a_circle_ends_and_nothing_relates_to_itself(graph: Graph) -> None:
     _tell_hops(graph, _feeds("a", "b"), _feeds("b", "c"), _feeds("c", "a"))
     assert set(_suggested(graph)) == {"a FEEDS c", "b FEEDS a", "c FEEDS b"}
@@ -175,60 +186,6 @@ def test_facts_of_two_namespaces_types_or_times_do_not_meet(
     _tell_hops(graph, first, _feeds("b", "c", **other))
     assert not graph.facts(suggestions=True, as_of=at(2028), subject="a", object="c")
     assert not graph.facts(suggestions=True, as_of=at(2031), subject="a", object="c")
-
-
-def _decide(graph: Graph, decision: str, name: str, writer: Writer = OPERATOR) -> None:
-    wanted = _suggested(graph)[name]
-    decide = getattr(suggestions, decision)
-    decide(graph.runtime.app, graph.tenant_id, "p1", wanted.fact_id, writer)
-
-
-def test_a_confirmed_suggestion_is_served_and_stays_labelled(graph: Graph) -> None:
-    graph.tell(fact("billing", "USES", "redis"))
-    _decide(graph, "confirm", "redis USED_BY billing", Writer("ada", acl=("user:ada",)))
-    found = graph.facts(subject="redis")[0]
-    assert (found.tier, found.suggestion) == (TrustTier.INFERRED_FACT, "confirmed")
-    assert (found.confirmed_by, found.rule) == ("ada", "inverse USES")
-    graph.require_true_counts()
-
-
-def test_a_confirmed_suggestion_goes_with_its_premise(graph: Graph) -> None:
-    premise = graph.tell_one(fact("billing", "USES", "redis"))
-    _decide(graph, "confirm", "redis USED_BY billing")
-    graph.retract(premise)
-    assert not graph.facts(suggestions=True)
-
-
-def test_a_rejected_suggestion_is_never_made_again(graph: Graph) -> None:
-    graph.tell(fact("billing", "USES", "redis"))
-    _decide(graph, "reject", "redis USED_BY billing")
-    graph.tell(fact("billing", "USES", "redis", sourceVersion="v2"))
-    suggestions.infer_anew(graph.runtime.app, graph.tenant_id, "p1")
-    assert _suggested(graph) == {}
-    graph.require_true_counts()
-
-
-def test_a_rejected_step_takes_along_what_rested_on_it(graph: Graph) -> None:
-    graph.tell(*(fact(a, "DEPENDS_ON", b) for a, b in ("ab", "bc", "cd")))
-    _decide(graph, "reject", "b DEPENDS_ON d")
-    assert "b DEPENDS_ON d" not in _suggested(graph)
-    assert all(_suggested(graph).get(f"{a} DEPENDS_ON {b}") is not None for a, b in ("ac",))
-
-
-def test_a_suggestion_is_decided_once_and_by_who_sees_it(graph: Graph) -> None:
-    graph.tell(fact("billing", "USES", "redis", acl=["group:x"]), fact("cart", "USES", "redis"))
-    member, stranger = graph.client(groups=("x",)), Writer("bob", acl=("user:bob",))
-    (hidden,) = graph.facts(member, suggestions=True, subject="redis", object="billing")
-    place = (graph.runtime.app, graph.tenant_id, "p1")
-    with pytest.raises(NotFound, match="there is no suggestion"):
-        suggestions.confirm(*place, hidden.fact_id, stranger)
-    stated = graph.facts(subject="cart")[0]
-    with pytest.raises(NotFound, match="there is no suggestion"):
-        suggestions.reject(*place, stated.fact_id, OPERATOR)
-    suggestions.confirm(*place, hidden.fact_id, OPERATOR)
-    for decide in (suggestions.confirm, suggestions.reject):
-        with pytest.raises(Conflict, match="confirmed already"):
-            decide(*place, hidden.fact_id, OPERATOR)
 
 
 def test_an_inverse_stays_while_another_source_says_its_premise(graph: Graph) -> None:

@@ -80,12 +80,13 @@ def test_the_cursor_of_another_tenant_client_or_question_is_refused(graph: Graph
         other.query(subject="billing", limit=2, cursor=cursor)
     with pytest.raises(InvalidInput, match=REFUSED):
         graph.query(graph.client(), subject="billing", limit=2, cursor=cursor)
-    for changed in (
+    changes: list[dict[str, Any]] = [
         {"subject": "Billing", "limit": 2},
         {"subject": "billing", "limit": 3},
         {"subject": "billing", "limit": 2, "as_of": at(2024)},
         {"subject": "billing", "limit": 2, "suggestions": True},
-    ):
+    ]
+    for changed in changes:
         with pytest.raises(InvalidInput, match=REFUSED):
             graph.query(cursor=cursor, **changed)
 
@@ -115,7 +116,8 @@ def test_a_cursor_that_was_tampered_with_is_refused(graph: Graph, place: int) ->
     cursor = graph.query(limit=2).next_cursor
     assert cursor is not None
     parts = json.loads(base64.urlsafe_b64decode(cursor + "=="))
-    for wrong in ("x", 5, [], {}, "2024-01-01T00:00:00"):
+    values: list[Any] = ["x", 5, [], {}, "2024-01-01T00:00:00"]
+    for wrong in values:
         forged = json.dumps([*parts[:place], wrong, *parts[place + 1 :]]).encode()
         with pytest.raises(InvalidInput, match=REFUSED):
             graph.query(limit=2, cursor=base64.urlsafe_b64encode(forged).decode())

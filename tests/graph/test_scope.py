@@ -104,7 +104,10 @@ def test_a_successor_that_the_caller_may_not_see_ends_nothing_for_it(
 def _with_chunks(graph: Graph) -> list[str]:
     """Two chunks, one for the group x; returns their ids in that order."""
     docs = collection_of(graph.runtime, graph.tenant_id)
-    documents = [{"id": "a", "text": "one"}, {"id": "b", "text": "two", "acl": ["group:x"]}]
+    documents: list[dict[str, Any]] = [
+        {"id": "a", "text": "one"},
+        {"id": "b", "text": "two", "acl": ["group:x"]},
+    ]
     announce_documents(graph.runtime, docs, documents)
     index(graph.runtime, docs)
     graph.collections["docs"] = docs.collection_id

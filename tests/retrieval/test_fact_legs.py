@@ -11,7 +11,7 @@ import pytest
 from knowledge.graph.querying import FactReader
 from knowledge.model.scope import Caller
 from knowledge.retrieval.answer import Answer, FactCandidate, LegState
-from knowledge.retrieval.facts import name_spans
+from knowledge.retrieval.naming import name_spans
 from knowledge.retrieval.request import Filters, Leg, SearchRequest
 from knowledge.retrieval.wire import answer_to_wire
 from knowledge.runtime import Runtime

@@ -1,0 +1,73 @@
+"""Suggestions are confirmed or rejected once, by who sees them."""
+
+from __future__ import annotations
+
+import pytest
+
+from knowledge.errors import Conflict, NotFound
+from knowledge.graph import suggestions
+from knowledge.graph.asserting import Writer
+from knowledge.model.fact import Fact
+from knowledge.model.scope import TrustTier
+from tests.graph.telling import OPERATOR, Graph, fact
+
+
+def _suggested(graph: Graph) -> dict[str, Fact]:
+    found = graph.facts(suggestions=True)
+    return {f"{f.subject} {f.predicate} {f.object}": f for f in found if f.suggestion}
+
+
+def _decide(graph: Graph, decision: str, name: str, writer: Writer = OPERATOR) -> None:
+    wanted = _suggested(graph)[name]
+    decide = getattr(suggestions, decision)
+    decide(graph.runtime.app, graph.tenant_id, "p1", wanted.fact_id, writer)
+
+
+def test_a_confirmed_suggestion_is_served_and_stays_labelled(graph: Graph) -> None:
+    graph.tell(fact("billing", "USES", "redis"))
+    _decide(graph, "confirm", "redis USED_BY billing", Writer("ada", acl=("user:ada",)))
+    found = graph.facts(subject="redis")[0]
+    assert (found.tier, found.suggestion) == (TrustTier.INFERRED_FACT, "confirmed")
+    assert (found.confirmed_by, found.rule) == ("ada", "inverse USES")
+    graph.require_true_counts()
+
+
+def test_a_confirmed_suggestion_goes_with_its_premise(graph: Graph) -> None:
+    premise = graph.tell_one(fact("billing", "USES", "redis"))
+    _decide(graph, "confirm", "redis USED_BY billing")
+    graph.retract(premise)
+    assert not graph.facts(suggestions=True)
+
+
+def test_a_rejected_suggestion_is_never_made_again(graph: Graph) -> None:
+    graph.tell(fact("billing", "USES", "redis"))
+    _decide(graph, "reject", "redis USED_BY billing")
+    graph.tell(fact("billing", "USES", "redis", sourceVersion="v2"))
+    suggestions.infer_anew(graph.runtime.app, graph.tenant_id, "p1")
+    assert _suggested(graph) == {}
+    graph.require_true_counts()
+
+
+def test_a_rejected_step_takes_along_what_rested_on_it(graph: Graph) -> None:
+    graph.tell(*(fact(a, "DEPENDS_ON", b) for a, b in ("ab", "bc", "cd")))
+    rejected = _suggested(graph)["b DEPENDS_ON d"].fact_id
+    _decide(graph, "reject", "b DEPENDS_ON d")
+    left = _suggested(graph)
+    assert "a DEPENDS_ON c" in left and "b DEPENDS_ON d" not in left
+    assert not any(rejected in found.lineage for found in left.values())
+
+
+def test_a_suggestion_is_decided_once_and_by_who_sees_it(graph: Graph) -> None:
+    graph.tell(fact("billing", "USES", "redis", acl=["group:x"]), fact("cart", "USES", "redis"))
+    member, stranger = graph.client(groups=("x",)), Writer("bob", acl=("user:bob",))
+    (hidden,) = graph.facts(member, suggestions=True, subject="redis", object="billing")
+    place = (graph.runtime.app, graph.tenant_id, "p1")
+    with pytest.raises(NotFound, match="there is no suggestion"):
+        suggestions.confirm(*place, hidden.fact_id, stranger)
+    stated = graph.facts(subject="cart")[0]
+    with pytest.raises(NotFound, match="there is no suggestion"):
+        suggestions.reject(*place, stated.fact_id, OPERATOR)
+    suggestions.confirm(*place, hidden.fact_id, OPERATOR)
+    for decide in (suggestions.confirm, suggestions.reject):
+        with pytest.raises(Conflict, match="confirmed already"):
+            decide(*place, hidden.fact_id, OPERATOR)
