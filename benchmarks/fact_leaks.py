@@ -25,12 +25,13 @@ from typing import Any, Final
 
 import click
 
-from knowledge.graph.asserting import Batch, Writer, assert_facts
+from knowledge.graph.asserting import Batch, assert_facts
 from knowledge.graph.expanding import expand, find_paths
 from knowledge.graph.ontologies import tenant_ontology
 from knowledge.graph.querying import FactReader
 from knowledge.graph.questions import Direction, Expansion, FactQuestion, PathQuestion, Sieve
 from knowledge.graph.reading import Teller, read_fact
+from knowledge.graph.session import Writer
 from knowledge.home import Home
 from knowledge.model.fact import Statement
 from knowledge.model.scope import READ, Caller

@@ -15,12 +15,13 @@ from typing import Any, Final
 from benchmarks.installation import PROJECT, Installation
 from benchmarks.sections import Bar, Section, Table
 from benchmarks.timings import Timings, ms
-from knowledge.graph.asserting import Batch, Writer, assert_facts
+from knowledge.graph.asserting import Batch, assert_facts
 from knowledge.graph.expanding import expand, find_paths
 from knowledge.graph.ontologies import tenant_ontology
 from knowledge.graph.querying import FactReader
 from knowledge.graph.questions import Expansion, FactQuestion, PathQuestion, Sieve
 from knowledge.graph.reading import Teller, read_fact
+from knowledge.graph.session import Writer
 from knowledge.model.fact import Domain
 from knowledge.storage.postgres import catalogue
 from knowledge.storage.postgres.database import AsyncDatabase

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from knowledge.errors import InvalidInput
-from knowledge.storage.postgres.facts.reading import Place
+from knowledge.storage.postgres.facts.filters import Place
 
 _REFUSED = "cursor is not one that this question gave: repeat the question without a cursor"
 

@@ -18,7 +18,8 @@ from knowledge.graph.questions import Direction, Expansion, PathQuestion
 from knowledge.model.fact import EntityName, Fact, name_key
 from knowledge.model.scope import Caller, Scope
 from knowledge.storage.postgres.facts import entities
-from knowledge.storage.postgres.facts.reading import FactFilter, find_neighbours
+from knowledge.storage.postgres.facts.filters import FactFilter
+from knowledge.storage.postgres.facts.reading import find_neighbours
 
 MAX_VISITED: Final = 5_000
 """Entities that a search for paths looks at on its way."""

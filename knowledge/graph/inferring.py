@@ -8,7 +8,6 @@ may read all of them. Premises may be suggestions themselves, a bounded number o
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 from knowledge.graph.ontology.model import Ontology
 from knowledge.model.fact import (
+    SUGGESTED,
     Fact,
     Moment,
     Provenance,
@@ -27,7 +27,7 @@ from knowledge.model.fact import (
 )
 from knowledge.model.scope import TrustTier
 from knowledge.storage.postgres.database import Transaction
-from knowledge.storage.postgres.facts import writing
+from knowledge.storage.postgres.facts import inferred
 from knowledge.storage.postgres.facts.reading import By, believed_facts
 from knowledge.storage.postgres.facts.writing import Telling
 
@@ -43,8 +43,8 @@ MAX_PARTNERS: Final = 20_000
 INVERSE: Final = "inverse"
 """How rules of one premise are named; the others follow from two."""
 
-Write = Callable[[Sequence[Telling]], Counter[str]]
-"""Writes tellings; returns how many were added, restated and outdated."""
+Write = Callable[[Sequence[Telling]], int]
+"""Writes tellings; returns how many of them are new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def infer(
         tellings = _fresh(base, tenant_id, ontology, seeds)
         room = MAX_SUGGESTIONS - suggested
         is_cut = is_cut or len(tellings) > room
-        suggested += write(tellings[:room]).total()
+        suggested += write(tellings[:room])
         seeds = base.facts({t.fact_id for t in tellings[:room]})
         if not seeds:
             return Inferred(suggested, is_cut)
@@ -137,7 +137,7 @@ class _Base:
     def around(self, ended: Sequence[uuid.UUID], ontology: Ontology) -> list[Fact]:
         """Facts of which the same as those that ended may follow."""
         firsts, mirrored = set(), set()
-        for subject, predicate, object_ in writing.triples_of(self.connection, ended):
+        for subject, predicate, object_ in inferred.triples_of(self.connection, ended):
             firsts |= {(subject, first) for first in _first_steps(ontology, predicate)}
             if inverse := ontology.rules_of(predicate).inverse:
                 mirrored.add((object_, inverse, subject))
@@ -223,7 +223,7 @@ def _fresh(base: _Base, tenant_id: str, ontology: Ontology, seeds: Sequence[Fact
             told.setdefault(telling.fact_id, (conclusion, telling))
     if not told:
         return []
-    settled = writing.settled(base.connection, list(told))
+    settled = inferred.settled(base.connection, list(told))
     triples = {conclusion.triple for fact, (conclusion, _) in told.items() if fact not in settled}
     stated: dict[tuple[str, str, str], list[Fact]] = {}
     for fact in base.stated(triples):
@@ -298,7 +298,7 @@ def _telling(
                 | {source for fact in premises for source in fact.lineage_sources}
             )
         ),
-        suggestion="suggested",
+        suggestion=SUGGESTED,
     )
 
 

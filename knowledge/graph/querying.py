@@ -18,14 +18,8 @@ from knowledge.model.fact import Domain, EntityName, Fact, name_key
 from knowledge.model.scope import READ, Caller, Scope
 from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.storage.postgres.facts import entities
-from knowledge.storage.postgres.facts.reading import (
-    FactFilter,
-    FactScope,
-    Place,
-    find_facts,
-    find_functional,
-    find_history,
-)
+from knowledge.storage.postgres.facts.filters import FactFilter, FactScope, Place
+from knowledge.storage.postgres.facts.reading import find_facts, find_functional, find_history
 
 MAX_CONTRADICTING: Final = 1_000
 _PLAN: Final = "select plan_graph(%s, %s) as plan"
@@ -53,7 +47,9 @@ class FactPlan:
 
     def seen(self, sieve: Sieve) -> FactScope:
         """The scope at the time whose beliefs are asked for."""
-        known_at = self.facts.known_at if sieve.as_known_at is None else sieve.as_known_at
+        # Later than the last write nothing is known for certain: a batch may be on its way.
+        asked = sieve.as_known_at or self.facts.known_at
+        known_at = min(asked, self.facts.known_at)
         return replace(self.facts, known_at=known_at, with_suggestions=sieve.suggestions)
 
     def filter(self, sieve: Sieve) -> FactFilter:
@@ -122,7 +118,9 @@ class FactReader:
                 project_id=project_id,
                 acl=scope.acl_entries,
                 denied=tuple(found["denied"]),
-                known_at=now,
+                known_at=now
+                if found["knownAt"] is None
+                else datetime.fromisoformat(found["knownAt"]),
             ),
             ontology=await self._ontologies.of(self.database, caller.tenant_id, found["ontology"]),
             now=now,

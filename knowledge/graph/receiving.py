@@ -10,15 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from knowledge.errors import Forbidden, InvalidFact
-from knowledge.graph.asserting import (
-    Batch,
-    Retraction,
-    Writer,
-    require_batch_size,
-    write_batch,
-)
+from knowledge.graph.asserting import Batch, Retraction, require_batch_size, write_batch
 from knowledge.graph.ontology.model import Ontology
 from knowledge.graph.reading import Teller, read_fact
+from knowledge.graph.session import Writer
 from knowledge.graph.wire import written_to_wire
 from knowledge.model.fact import Statement
 from knowledge.model.scope import ADMIN, Scope

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from knowledge.errors import Conflict, NotFound
-from knowledge.graph.asserting import FactSession, Writer
+from knowledge.graph.inferring import PRINCIPAL
 from knowledge.graph.ontologies import ontology_in_force
-from knowledge.model.fact import Closing
+from knowledge.graph.session import FactSession, Writer
+from knowledge.model.fact import SUGGESTED, Closing
 from knowledge.storage.postgres.database import Database
-from knowledge.storage.postgres.facts import writing
+from knowledge.storage.postgres.facts import ending, inferred
 
-SUGGESTED: Final = "suggested"
 BATCH: Final = 2_000
 
 
@@ -34,10 +34,10 @@ def confirm(
     """
     with app.tenant(tenant_id) as connection:
         session = FactSession.begin(
-            connection, tenant_id, project_id, ontology_in_force(connection)
+            connection, tenant_id, project_id, ontology_in_force(connection), writer
         )
-        _require_open(session, suggestion, writer)
-        session.confirm(suggestion, writer.principal)
+        _require_open(session, suggestion)
+        session.confirm(suggestion)
         session.finish()
 
 
@@ -47,9 +47,9 @@ def reject(
     """Never suggest this again, and withdraw what rests on it. Raises as `confirm` does."""
     with app.tenant(tenant_id) as connection:
         session = FactSession.begin(
-            connection, tenant_id, project_id, ontology_in_force(connection)
+            connection, tenant_id, project_id, ontology_in_force(connection), writer
         )
-        _require_open(session, suggestion, writer)
+        _require_open(session, suggestion)
         session.end([suggestion], Closing.REJECTED, writer.principal)
         session.finish()
 
@@ -62,9 +62,11 @@ def infer_anew(app: Database, tenant_id: str, project_id: str) -> InferredAnew:
     while True:
         with app.tenant(tenant_id) as connection:
             ontology = ontology_in_force(connection)
-            session = FactSession.begin(connection, tenant_id, project_id, ontology)
+            session = FactSession.begin(
+                connection, tenant_id, project_id, ontology, Writer(PRINCIPAL)
+            )
             firing = [name for name in ontology.predicates if ontology.rules_of(name)]
-            page = writing.premises_after(connection, project_id, firing, after, BATCH)
+            page = inferred.premises_after(connection, project_id, firing, after, BATCH)
             session.reconsider(page)
             session.finish()
         looked_at += len(page)
@@ -76,8 +78,9 @@ def infer_anew(app: Database, tenant_id: str, project_id: str) -> InferredAnew:
         after = page[-1]
 
 
-def _require_open(session: FactSession, suggestion: uuid.UUID, writer: Writer) -> None:
-    found = writing.find_for_writing(
+def _require_open(session: FactSession, suggestion: uuid.UUID) -> None:
+    writer = session.writer
+    found = ending.find_for_writing(
         session.connection, session.project_id, suggestion, acl=writer.acl, denied=writer.denied
     )
     if found is None or found["rule"] is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from knowledge.graph.asserting import Written
 from knowledge.graph.expanding import Edge, Node, Paths, Subgraph
 from knowledge.graph.querying import FactAnswer, History
+from knowledge.graph.session import Written
 from knowledge.model.fact import Closing, Fact, Moment
 from knowledge.retrieval.wire import scope_to_wire, time_to_wire
 

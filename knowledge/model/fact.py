@@ -22,6 +22,9 @@ MAX_FACTS: Final = 5_000
 DEFAULT_NAMESPACE: Final = "default"
 """Where facts are kept that name no namespace."""
 
+SUGGESTED: Final = "suggested"
+"""What an inferred fact is until somebody confirms it."""
+
 _PREDICATE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _NAMESPACE: Final = re.compile(r"[a-z0-9][a-z0-9|._:-]{0,127}")

@@ -27,13 +27,8 @@ from knowledge.retrieval.time_prior import TIME_PRIOR
 from knowledge.storage.backend import Hit, ScopeFilter
 from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.storage.postgres.facts import entities
-from knowledge.storage.postgres.facts.reading import (
-    FactFilter,
-    FactScope,
-    find_facts,
-    find_neighbours,
-    known_names,
-)
+from knowledge.storage.postgres.facts.filters import FactFilter, FactScope
+from knowledge.storage.postgres.facts.reading import find_facts, find_neighbours, known_names
 from knowledge.storage.postgres.retrieval import visible_objects
 from knowledge.text import bm25
 from knowledge.text.analysis import analyse, count_terms

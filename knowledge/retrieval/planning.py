@@ -125,11 +125,14 @@ def _facts(
 ) -> FactPlan | None:
     if found is None:
         return None
-    now = datetime.fromisoformat(found["now"])
+    newest = datetime.fromisoformat(found["knownAt"])
     return FactPlan(
         denied=tuple(found["denied"]),
         # A pinned answer knows what was known while its revision was the newest.
-        known_at=min((target.newest_until or now for target in targets), default=now),
+        known_at=min(
+            (t.newest_until for t in targets if t.newest_until and t.newest_until < newest),
+            default=newest,
+        ),
         has_merges=found["hasMerges"],
         source_ids=tuple(sorted({source for target in targets for source in target.sources}))
         if request.collections

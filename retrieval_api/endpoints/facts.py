@@ -12,9 +12,10 @@ from starlette.responses import JSONResponse, Response
 
 from knowledge.errors import NotFound
 from knowledge.graph import suggestions
-from knowledge.graph.asserting import Retraction, Writer, require_batch_size
+from knowledge.graph.asserting import Retraction, require_batch_size
 from knowledge.graph.querying import FactPlan
 from knowledge.graph.receiving import Delivery, Sender, receive_facts
+from knowledge.graph.session import Writer
 from knowledge.model.scope import ADMIN, WRITE, Caller
 from knowledge.storage.postgres.database import Database
 from retrieval_api.bodies import parse_json, read_json

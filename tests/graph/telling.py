@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from knowledge.graph.asserting import Batch, Retraction, Writer, Written, assert_facts
+from knowledge.graph.asserting import Batch, Retraction, assert_facts
 from knowledge.graph.ontologies import tenant_ontology
 from knowledge.graph.ontology.model import Ontology
 from knowledge.graph.querying import FactAnswer, FactReader, History
 from knowledge.graph.questions import FactQuestion, HistoryQuestion, Sieve
 from knowledge.graph.reading import Teller, read_fact
+from knowledge.graph.session import Writer, Written
 from knowledge.model.fact import Domain, Fact, Statement
 from knowledge.model.scope import Caller
 from knowledge.runtime import Runtime
@@ -150,7 +151,7 @@ class Graph:
         )
         assert kept == self.rows(
             "select project_id, domain, trust_tier, count(*) as facts from graph_facts"
-            " where closed_at is null group by 1, 2, 3 order by 1, 2, 3"
+            " where closed_at is null and suggestion is distinct from 'suggested' group by 1, 2, 3 order by 1, 2, 3"
         )
 
     def announced(self) -> list[dict[str, Any]]:

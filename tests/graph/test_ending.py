@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from knowledge.errors import Forbidden, NotFound
-from knowledge.graph.asserting import Writer
+from knowledge.graph.session import Writer
 from knowledge.model.fact import Closing
 from tests.graph.telling import Graph, at, fact, observed, owned
 

@@ -6,7 +6,7 @@ import pytest
 
 from knowledge.errors import Conflict, NotFound
 from knowledge.graph import suggestions
-from knowledge.graph.asserting import Writer
+from knowledge.graph.session import Writer
 from knowledge.model.fact import Fact
 from knowledge.model.scope import TrustTier
 from tests.graph.telling import OPERATOR, Graph, fact

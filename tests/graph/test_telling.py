@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from knowledge.graph.asserting import Written
+from knowledge.graph.session import Written
 from knowledge.model.fact import Closing, Domain, Precision
 from knowledge.model.scope import TrustTier
 from tests.graph.telling import Graph, at, fact, observed

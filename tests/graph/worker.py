@@ -13,9 +13,10 @@ import uuid
 from itertools import islice
 from pathlib import Path
 
-from knowledge.graph.asserting import Batch, Retraction, Writer, assert_facts
+from knowledge.graph.asserting import Batch, Retraction, assert_facts
 from knowledge.graph.ontology.defaults import default_ontology
 from knowledge.graph.reading import Teller, read_fact
+from knowledge.graph.session import Writer
 from knowledge.storage.postgres.database import Database
 
 DATABASE_VARIABLE = "TEST_DATABASE_URL"

@@ -20,9 +20,10 @@ from knowledge.cli.graph.text import remark_lines
 from knowledge.cli.output import block, one_line, plural, print_json
 from knowledge.cli.session import opened, progress
 from knowledge.errors import Forbidden, InvalidFact, InvalidInput, NotFound
-from knowledge.graph.asserting import Batch, Writer, Written, assert_facts
+from knowledge.graph.asserting import Batch, assert_facts
 from knowledge.graph.ontologies import tenant_ontology
 from knowledge.graph.reading import Teller
+from knowledge.graph.session import Writer, Written
 from knowledge.model.fact import Domain
 from knowledge.model.identity import require_slug
 from knowledge.runtime import Runtime

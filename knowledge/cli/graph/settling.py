@@ -14,9 +14,10 @@ from knowledge.cli.graph.text import facts_text, more_line, scope_line
 from knowledge.cli.output import plural, print_json
 from knowledge.cli.session import opened
 from knowledge.graph import suggestions
-from knowledge.graph.asserting import Batch, Retraction, Writer, assert_facts
+from knowledge.graph.asserting import Batch, Retraction, assert_facts
 from knowledge.graph.ontologies import tenant_ontology
 from knowledge.graph.questions import EVER, MAX_LIMIT, FactQuestion, Sieve
+from knowledge.graph.session import Writer
 from knowledge.graph.wire import answer_to_wire, written_to_wire
 from knowledge.model.identity import require_slug
 from knowledge.storage.postgres.database import Database

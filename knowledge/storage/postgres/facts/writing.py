@@ -17,7 +17,7 @@ from knowledge.errors import NotFound
 from knowledge.model.event import GRAPH_FACTS_UPDATED, OutboundEvent
 from knowledge.model.fact import Closing, Domain, Statement, name_key
 from knowledge.model.scope import TrustTier
-from knowledge.storage.postgres.database import Row, Transaction
+from knowledge.storage.postgres.database import Transaction
 from knowledge.storage.postgres.outbox import emit
 
 TRUST: Final = {tier: len(TrustTier) - 1 - tier.rank for tier in TrustTier}
@@ -78,22 +78,24 @@ class LastTelling:
 
 
 def lock_project(connection: Transaction, tenant_id: str, project_id: str) -> datetime:
-    """Be the one writer of the project's facts until the transaction ends; returns the time then.
+    """Be the one writer of the project's facts until the transaction ends; returns the time that
+    its facts are recorded at, which grows from one writer to the next.
 
     Raises `NotFound` for a project that does not exist.
     """
-    connection.execute(
-        "select pg_advisory_xact_lock(hashtextextended(%s, 0))",
-        [f"graph facts {tenant_id}/{project_id}"],
-    )
     row = connection.execute(
-        "select clock_timestamp() as now from projects where tenant_id = %s and project_id = %s",
+        "insert into graph_heads (tenant_id, project_id, written_at)"
+        " select tenant_id, project_id, clock_timestamp() from projects"
+        " where tenant_id = %s and project_id = %s"
+        " on conflict (tenant_id, project_id) do update set written_at ="
+        " greatest(clock_timestamp(), graph_heads.written_at + interval '1 microsecond')"
+        " returning written_at",
         [tenant_id, project_id],
     ).fetchone()
     if row is None:
         raise NotFound(f"there is no project {project_id}")
-    now: datetime = row["now"]
-    return now
+    written_at: datetime = row["written_at"]
+    return written_at
 
 
 def register_sources(
@@ -160,25 +162,6 @@ def write(connection: Transaction, tenant_id: str, project_id: str, rows: Iterab
     )
 
 
-def close_tellings(
-    connection: Transaction,
-    closed_by: Mapping[uuid.UUID, str],
-    *,
-    at: datetime,
-    closing: Closing,
-) -> None:
-    """End the belief in tellings: telling id to what ended it.
-
-    One update a row: in a joined one the planner would rather read the whole tenant.
-    """
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            "update graph_facts set closed_at = %s, closing = %s, closed_by = %s"
-            " where telling_id = %s",
-            [(at, closing.value, by, telling) for telling, by in closed_by.items()],
-        )
-
-
 def _values(tenant_id: str, project_id: str, row: NewRow) -> tuple[Any, ...]:
     telling, at = row.telling, row.recorded_at
     said = telling.statement
@@ -231,201 +214,6 @@ def _values(tenant_id: str, project_id: str, row: NewRow) -> tuple[Any, ...]:
         None if row.outdated_by is None else Closing.RESTATED.value,
         None if row.outdated_by is None else str(row.outdated_by),
     )
-
-
-def close(
-    connection: Transaction,
-    fact_ids: Sequence[uuid.UUID],
-    *,
-    at: datetime,
-    closing: Closing,
-    closed_by: str,
-) -> list[Row]:
-    """End the belief in these facts; returns telling_id, fact_id, domain, trust_tier, source_id,
-    suggestion and timeline of those that were believed."""
-    rows = connection.execute(
-        "select f.* from unnest(%s::uuid[]) as k(id) cross join lateral ("
-        "select telling_id, fact_id, domain, trust_tier, source_id, suggestion, timeline from graph_facts"
-        " where fact_id = k.id and closed_at is null offset 0) f",
-        [list(dict.fromkeys(fact_ids))],
-    ).fetchall()
-    tellings = {row["telling_id"]: closed_by for row in rows}
-    close_tellings(connection, tellings, at=at, closing=closing)
-    return rows
-
-
-def find_for_writing(
-    connection: Transaction,
-    project_id: str,
-    fact_id: uuid.UUID,
-    *,
-    acl: Sequence[str] | None,
-    denied: Iterable[str],
-) -> Row | None:
-    """Trust, tier and principal of a fact's last telling, if the writer sees it (None: all)."""
-    return connection.execute(
-        "select f.trust, f.trust_tier, f.principal, f.rule, f.suggestion, f.closed_at, f.closing"
-        " from graph_facts f"
-        " where f.fact_id = %(fact)s and f.project_id = %(project)s and (%(acl)s::text[] is null"
-        " or (f.acl is null or f.acl && %(acl)s)"
-        " and (f.source_id is null or f.source_id <> all(%(denied)s))"
-        " and (f.lineage_sources is null or not f.lineage_sources && %(denied)s)"
-        " and (f.chunk_id is null"
-        "      or chunk_is_readable(f.project_id, %(acl)s, f.collection_id, f.chunk_id)))"
-        " order by f.closed_at desc nulls first limit 1",
-        {
-            "fact": fact_id,
-            "project": project_id,
-            "acl": None if acl is None else list(acl),
-            "denied": sorted(denied),
-        },
-    ).fetchone()
-
-
-def confirm(connection: Transaction, suggestion: uuid.UUID, *, at: datetime, principal: str) -> Row:
-    """Close the suggested telling and open the same as confirmed; returns telling_id, domain and
-    timeline of the new one."""
-    values = {"fact": suggestion, "at": at, "by": principal, "telling": uuid.uuid4()}
-    connection.execute(
-        "create temp table if not exists told_facts (like graph_facts) on commit drop"
-    )
-    connection.execute("truncate told_facts")
-    connection.execute(
-        "insert into told_facts select * from graph_facts"
-        " where fact_id = %(fact)s and closed_at is null",
-        values,
-    )
-    connection.execute(
-        "update graph_facts set closed_at = %(at)s, closing = 'restated', closed_by = %(telling)s::text"
-        " where fact_id = %(fact)s and closed_at is null",
-        values,
-    )
-    connection.execute(
-        "update told_facts set telling_id = %(telling)s, suggestion = 'confirmed',"
-        " confirmed_by = %(by)s, recorded_at = %(at)s",
-        values,
-    )
-    row = connection.execute(
-        "insert into graph_facts select * from told_facts returning telling_id, domain, timeline"
-    ).fetchone()
-    assert row is not None
-    return row
-
-
-def premises_after(
-    connection: Transaction,
-    project_id: str,
-    predicates: Sequence[str],
-    after: uuid.UUID | None,
-    limit: int,
-) -> list[uuid.UUID]:
-    """Ids of the project's believed facts with these predicates, in their order, page by page."""
-    rows = connection.execute(
-        "select fact_id from graph_facts where project_id = %s and predicate = any(%s)"
-        " and closed_at is null and (%s::uuid is null or fact_id > %s)"
-        " order by fact_id limit %s",
-        [project_id, list(predicates), after, after, limit],
-    ).fetchall()
-    return [row["fact_id"] for row in rows]
-
-
-def resting_on(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
-    """Every believed fact that rests on one of these, directly or not."""
-    rows = connection.execute(
-        "with recursive resting as ("
-        " select fact_id from graph_premises where premise_id = any(%s)"
-        " union select p.fact_id from graph_premises p join resting r on p.premise_id = r.fact_id)"
-        " select f.fact_id from resting r cross join lateral ("
-        "select fact_id from graph_facts f where f.fact_id = r.fact_id and f.closed_at is null"
-        " offset 0) f",
-        [list(fact_ids)],
-    ).fetchall()
-    return [row["fact_id"] for row in rows]
-
-
-def triples_of(
-    connection: Transaction, fact_ids: Sequence[uuid.UUID]
-) -> list[tuple[str, str, str]]:
-    """Subject key, predicate and object key of facts, believed or not."""
-    rows = connection.execute(
-        "select distinct f.subject_key, f.predicate, f.object_key from unnest(%s::uuid[]) as k(id)"
-        " cross join lateral (select subject_key, predicate, object_key from graph_facts"
-        " where fact_id = k.id offset 0) f order by 1, 2, 3",
-        [list(fact_ids)],
-    ).fetchall()
-    return [(row["subject_key"], row["predicate"], row["object_key"]) for row in rows]
-
-
-def settled(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
-    """Those that are believed already, or were rejected once."""
-    rows = connection.execute(
-        "select distinct f.fact_id from unnest(%s::uuid[]) as k(id)"
-        " cross join lateral (select fact_id, closed_at, closing from graph_facts"
-        " where fact_id = k.id offset 0) f where f.closed_at is null or f.closing = 'rejected'",
-        [list(fact_ids)],
-    ).fetchall()
-    return {row["fact_id"] for row in rows}
-
-
-_CUT: Final = """
-    select distinct f.fact_id, f.domain, f.source_id
-    from unnest(%(tellings)s::uuid[]) as k(id)
-    cross join lateral (select * from graph_facts where telling_id = k.id offset 0) g
-    cross join lateral (
-        select * from graph_facts f
-        where f.timeline = g.timeline and f.starts <= g.starts and f.closed_at is null offset 0
-    ) f
-    where (g.closed_at is null or g.closed_at = %(at)s)
-      and g.suggestion is distinct from 'suggested' and f.fact_id <> g.fact_id
-      and f.acl is not distinct from g.acl and g.trust >= f.trust
-      and (g.chunk_id is null or chunk_is_readable(g.project_id, '{}', g.collection_id, g.chunk_id))
-      and (g.starts, g.trust, g.confidence, g.observed_at, g.fact_id)
-          > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
-      and (f.valid_to is null or g.starts < f.valid_to)
-      and (f.source_id is not distinct from g.source_id
-           or source_readers(f.project_id, f.source_id) is not distinct from source_readers(g.project_id, g.source_id))
-      and f.telling_id <> all(%(added)s::uuid[])
-      and not exists (
-          select from graph_facts h
-          where h.timeline = f.timeline and h.starts between f.starts and g.starts
-            and (h.closed_at is null  -- or it was until now, and is told anew
-                 or h.closed_at = %(at)s and h.recorded_at < h.closed_at and h.closing = 'restated')
-            and h.suggestion is distinct from 'suggested' and h.acl is not distinct from f.acl
-            and h.trust >= f.trust and h.telling_id <> all(%(tellings)s::uuid[])
-            and (h.starts, h.trust, h.confidence, h.observed_at, h.fact_id)
-                > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
-          offset 0)
-"""
-"""Every lookup is made by its index, one row at a time: while facts pour in, the planner knows
-nothing of them yet and would look at all."""
-
-
-def cut_short(
-    connection: Transaction,
-    tellings: Sequence[uuid.UUID],
-    *,
-    added: Sequence[uuid.UUID] = (),
-    at: datetime,
-) -> list[Row]:
-    """Believed facts whose end these tellings give, opened or closed ``at`` this time, and none
-    that was there before. ``added`` are those tellings whose facts are new: they had no other end.
-    """
-    values = {"tellings": list(tellings), "added": list(added), "at": at}
-    return connection.execute(_CUT, values).fetchall()
-
-
-def begun_after(connection: Transaction, tellings: Sequence[uuid.UUID]) -> list[uuid.UUID]:
-    """Believed facts without ``valid_from`` that these tellings may keep from holding ever before."""
-    rows = connection.execute(
-        "select distinct f.fact_id from unnest(%s::uuid[]) as k(id)"
-        " cross join lateral (select * from graph_facts where telling_id = k.id offset 0) g"
-        " cross join lateral (select * from graph_facts f where f.timeline = g.timeline"
-        " and f.starts >= g.starts and f.closed_at is null offset 0) f"
-        " where f.valid_from is null and f.fact_id <> g.fact_id and f.trust <= g.trust"
-        " and f.acl is not distinct from g.acl and g.suggestion is distinct from 'suggested'",
-        [list(tellings)],
-    ).fetchall()
-    return [row["fact_id"] for row in rows]
 
 
 def count(

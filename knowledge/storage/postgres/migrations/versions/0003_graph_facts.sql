@@ -13,6 +13,16 @@ create table graph_sources (
     foreign key (tenant_id, project_id) references projects
 );
 
+-- When facts of a project were last written: the row is locked by the one writer, and what a reader
+-- finds in it is the time up to which everything that was recorded is there.
+create table graph_heads (
+    tenant_id  text not null,
+    project_id text not null,
+    written_at timestamptz not null,
+    primary key (tenant_id, project_id),
+    foreign key (tenant_id, project_id) references projects
+);
+
 -- One row a telling of a fact; at most one telling of a fact is believed at a time.
 create table graph_facts (
     telling_id           uuid primary key,
@@ -144,7 +154,7 @@ create index idempotency_keys_by_age on idempotency_keys (stored_at);
 do $$
 declare name text;
 begin
-    foreach name in array array['graph_sources', 'graph_facts', 'graph_premises', 'graph_fact_counts',
+    foreach name in array array['graph_sources', 'graph_heads', 'graph_facts', 'graph_premises', 'graph_fact_counts',
                                 'graph_merges', 'graph_ontologies', 'idempotency_keys']
     loop
         execute format('alter table %I enable row level security', name);
@@ -154,7 +164,7 @@ begin
         );
     end loop;
 end $$;
-grant select, insert, update on graph_sources, graph_facts, graph_fact_counts, graph_merges to {app};
+grant select, insert, update on graph_sources, graph_heads, graph_facts, graph_fact_counts, graph_merges to {app};
 grant select, insert on graph_premises, graph_ontologies, idempotency_keys to {app};
 
 -- Sources whose facts a caller with these ACL entries may not read. Every fact's source has a row
@@ -205,6 +215,7 @@ create function plan_graph(p_client text, p_project text) returns jsonb
     select jsonb_build_object(
         'projects', to_jsonb(c.projects), 'groups', to_jsonb(c.groups), 'scopes', to_jsonb(c.scopes),
         'now', clock_timestamp(),
+        'knownAt', (select written_at from graph_heads where project_id = p_project),
         'denied', to_jsonb(denied_sources(
             p_project, array['user:' || c.client_id] || array(select 'group:' || g from unnest(c.groups) g))),
         'ontology', (select max(version) from graph_ontologies),
@@ -228,7 +239,7 @@ create or replace function plan_request(p_client text, p_project text, p_collect
         'facts', case when exists (
                 select from graph_fact_counts n where n.project_id = p_project and n.facts > 0)
             then jsonb_build_object(
-                'now', clock_timestamp(),
+                'knownAt', (select written_at from graph_heads where project_id = p_project),
                 'hasMerges', exists (select from graph_merges where undone_at is null),
                 'denied', to_jsonb(denied_sources(
                     p_project,

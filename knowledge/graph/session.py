@@ -1,0 +1,317 @@
+"""One writing transaction of a project's facts: what is told and ended, and all that follows."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+
+from knowledge.errors import Forbidden, NotFound
+from knowledge.graph.inferring import infer
+from knowledge.graph.ontology.model import Ontology
+from knowledge.model.fact import SUGGESTED, Closing, Domain
+from knowledge.model.scope import TrustTier
+from knowledge.storage.postgres.database import Row, Transaction
+from knowledge.storage.postgres.facts import ending, inferred, writing
+from knowledge.storage.postgres.facts.writing import LastTelling, NewRow, Telling
+
+ANALYSED_FROM: Final = 500
+"""Facts written at once from which on the planner may have to look again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes. ``acl`` are its ACL entries; None is the operator, who may write everything.
+
+    ``denied`` are the sources it may not read, and so may not speak for. An administrator may end
+    any fact it sees; others their own, or with a telling that is trusted as much.
+    """
+
+    principal: str
+    acl: tuple[str, ...] | None = None
+    denied: frozenset[str] = frozenset()
+    is_admin: bool = False
+
+
+@dataclass(slots=True)
+class Written:
+    """What a batch did. ``fact_ids`` are those of its statements, in their order.
+
+    ``added`` counts facts that were not believed before, ``restated`` known facts told anew,
+    ``outdated`` tellings older than one that is known, ``unchanged`` tellings known already.
+    ``closed`` are the facts whose belief or validity ended: ``{"factId", "reason"}`` with the
+    reason ``superseded``, or a `Closing`. ``suggested`` counts inferred facts, ``violations``
+    what the ontology says against the statements, with how often.
+    """
+
+    fact_ids: tuple[uuid.UUID, ...] = ()
+    added: int = 0
+    restated: int = 0
+    outdated: int = 0
+    unchanged: int = 0
+    closed: list[tuple[uuid.UUID, str]] = field(default_factory=list)
+    suggested: int = 0
+    is_inference_cut: bool = False
+    violations: Counter[str] = field(default_factory=Counter)
+
+
+def _latest(tellings: Iterable[Telling], now: datetime) -> dict[uuid.UUID, Telling]:
+    """Of each fact the latest of these tellings."""
+    latest: dict[uuid.UUID, Telling] = {}
+    for telling in tellings:
+        known = latest.get(telling.fact_id)
+        if known is None or telling.place(now) > known.place(now):
+            latest[telling.fact_id] = telling
+    return latest
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What becomes of a new telling, and what was known of its fact before."""
+
+    telling: Telling
+    state: Literal["added", "restated", "outdated"]
+    before: LastTelling | None
+    outdated_by: uuid.UUID | None = None
+
+
+def _judge(
+    telling: Telling, before: LastTelling | None, latest: Telling, now: datetime
+) -> _Outcome:
+    """``latest`` is the latest of the fact's tellings that are new."""
+    if latest is not telling:
+        return _Outcome(telling, "outdated", before, latest.telling_id)
+    if before is not None and before.place > telling.place(now):
+        return _Outcome(telling, "outdated", before, before.place[-1])
+    is_believed = before is not None and before.believed is not None
+    return _Outcome(telling, "restated" if is_believed else "added", before)
+
+
+class FactSession:
+    """One writing transaction of a project: what it changed, counted and announced at its end."""
+
+    def __init__(
+        self,
+        connection: Transaction,
+        tenant_id: str,
+        project_id: str,
+        now: datetime,
+        ontology: Ontology,
+        writer: Writer,
+    ) -> None:
+        self.connection = connection
+        self.tenant_id = tenant_id
+        self.project_id = project_id
+        self.now = now
+        self.ontology = ontology
+        self.writer = writer
+        self.written = Written()
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._added: Counter[str] = Counter()
+        self._closed: Counter[str] = Counter()
+        self._sources: defaultdict[str, set[str | None]] = defaultdict(set)
+        self._opened: list[Telling] = []
+        self._ended: list[uuid.UUID] = []
+        self._changed: list[uuid.UUID] = []
+        self._reconsidered: list[uuid.UUID] = []
+
+    @classmethod
+    def begin(
+        cls,
+        connection: Transaction,
+        tenant_id: str,
+        project_id: str,
+        ontology: Ontology,
+        writer: Writer,
+    ) -> FactSession:
+        """Wait until nobody else writes facts of the project."""
+        now = writing.lock_project(connection, tenant_id, project_id)
+        return cls(connection, tenant_id, project_id, now, ontology, writer)
+
+    def tell(self, tellings: Sequence[Telling]) -> None:
+        """Write tellings and note in ``written`` what became of them; what is new of them corrects
+        what it says it corrects."""
+        new = self._unknown(tellings)
+        states = self._write(new)
+        self.written.fact_ids = tuple(telling.fact_id for telling in tellings)
+        self.written.added = states["added"]
+        self.written.restated = states["restated"]
+        self.written.outdated = states["outdated"]
+        self.written.unchanged = len(tellings) - states.total()
+        for telling in new:
+            if telling.statement.corrects is not None:
+                self._correct(telling, telling.statement.corrects)
+        self._count()
+
+    def suggest(self, tellings: Sequence[Telling]) -> int:
+        """Write what was inferred; returns how much of it is new."""
+        return self._write(self._unknown(tellings)).total()
+
+    def _unknown(self, tellings: Sequence[Telling]) -> list[Telling]:
+        """Those that were not told before, each once."""
+        unique = {telling.telling_id: telling for telling in tellings}
+        known = writing.known_tellings(self.connection, list(unique)) if unique else set()
+        return [telling for key, telling in unique.items() if key not in known]
+
+    def _write(self, new: Sequence[Telling]) -> Counter[str]:
+        """Write new tellings; counts of ``added`` (facts not believed before), ``restated`` (a later
+        telling of one that was) and ``outdated`` (a later one is known)."""
+        if not new:
+            return Counter()
+        sources = {telling.statement.provenance.source_id for telling in new}
+        writing.register_sources(
+            self.connection, self.tenant_id, self.project_id, [s for s in sources if s]
+        )
+        last = writing.last_tellings(self.connection, list({t.fact_id for t in new}))
+        latest = _latest(new, self.now)
+        judged = [_judge(t, last.get(t.fact_id), latest[t.fact_id], self.now) for t in new]
+        restated = {
+            outcome.before.believed: str(outcome.telling.telling_id)
+            for outcome in judged
+            if outcome.state == "restated" and outcome.before and outcome.before.believed
+        }
+        ending.close_tellings(self.connection, restated, at=self.now, closing=Closing.RESTATED)
+        rows = [NewRow(each.telling, self.now, each.outdated_by) for each in judged]
+        writing.write(self.connection, self.tenant_id, self.project_id, rows)
+        self._note_written(judged)
+        return Counter(outcome.state for outcome in judged)
+
+    def _note_written(self, judged: Sequence[_Outcome]) -> None:
+        opened = [outcome for outcome in judged if outcome.state != "outdated"]
+        for outcome in opened:
+            self._opened.append(outcome.telling)
+            if outcome.state == "added":
+                self._note_added(outcome.telling)
+            elif outcome.before and outcome.before.place[1] != outcome.telling.statement.confidence:
+                self._changed.append(outcome.telling.fact_id)
+        self._note_cut(
+            [o.telling.telling_id for o in opened if o.telling.timeline is not None],
+            [o.telling.telling_id for o in opened if o.state == "added"],
+        )
+
+    def _note_added(self, telling: Telling) -> None:
+        """A suggestion is no fact yet: it counts when it is confirmed."""
+        said = telling.statement
+        if telling.suggestion != SUGGESTED:
+            self._counts[said.domain.value, said.tier.value] += 1
+            self._added[said.domain.value] += 1
+            self._sources[said.domain.value].add(said.provenance.source_id)
+
+    def _note_cut(self, functional: Sequence[uuid.UUID], added: Sequence[uuid.UUID]) -> None:
+        """Note the facts that end earlier, or begin later, because of these tellings of functional
+        predicates."""
+        if not functional:
+            return
+        for row in ending.cut_short(self.connection, functional, added=added, at=self.now):
+            self._note_closed(row, "superseded")
+            self._changed.append(row["fact_id"])
+        self._changed.extend(ending.begun_after(self.connection, functional))
+
+    def _correct(self, telling: Telling, wrong: uuid.UUID) -> None:
+        """End the belief in the fact that this one replaces."""
+        if wrong == telling.fact_id:
+            return
+        self._end(wrong, telling.statement.tier, Closing.CORRECTED, str(telling.fact_id))
+
+    def retract(self, fact: uuid.UUID) -> None:
+        """End the belief in a fact, for nothing in its place."""
+        self._end(fact, None, Closing.RETRACTED, self.writer.principal)
+
+    def _end(
+        self,
+        wanted: uuid.UUID,
+        tier: TrustTier | None,
+        closing: Closing,
+        closed_by: str,
+    ) -> None:
+        writer = self.writer
+        found = ending.find_for_writing(
+            self.connection, self.project_id, wanted, acl=writer.acl, denied=writer.denied
+        )
+        if found is None:
+            raise NotFound(f"there is no fact {wanted}")
+        may_end = writer.acl is None or writer.is_admin or found["principal"] == writer.principal
+        if tier is None and not may_end:
+            raise Forbidden(f"fact {wanted} is another's: only an administrator may retract it")
+        if tier is not None and writing.TRUST[tier] < found["trust"]:
+            raise Forbidden(f"fact {wanted} is a {found['trust_tier']}: a lower tier never ends it")
+        self.end([wanted], closing, closed_by)
+
+    def end(self, facts: Sequence[uuid.UUID], closing: Closing, closed_by: str) -> None:
+        functional = []
+        for row in ending.close(
+            self.connection, facts, at=self.now, closing=closing, closed_by=closed_by
+        ):
+            if row["suggestion"] != SUGGESTED:
+                self._counts[row["domain"], row["trust_tier"]] -= 1
+                self._note_closed(row, closing.value)
+            self._ended.append(row["fact_id"])
+            if row["timeline"] is not None:
+                functional.append(row["telling_id"])
+        if functional:  # what they bounded holds for longer now
+            for row in ending.cut_short(self.connection, functional, at=self.now):
+                self._changed.append(row["fact_id"])
+            self._changed.extend(ending.begun_after(self.connection, functional))
+
+    def _note_closed(self, row: Row, reason: str) -> None:
+        self.written.closed.append((row["fact_id"], reason))
+        self._closed[row["domain"]] += 1
+        self._sources[row["domain"]].add(row["source_id"])
+
+    def confirm(self, suggestion: uuid.UUID) -> None:
+        """Open a confirmed telling of a suggestion in the place of the suggested one."""
+        row = inferred.confirm(
+            self.connection, suggestion, at=self.now, principal=self.writer.principal
+        )
+        self._counts[row["domain"], row["trust_tier"]] += 1
+        self._added[row["domain"]] += 1
+        self._sources[row["domain"]].add(None)
+        if row["timeline"] is not None:
+            self._note_cut([row["telling_id"]], [row["telling_id"]])
+
+    def reconsider(self, fact_ids: Sequence[uuid.UUID]) -> None:
+        """Infer again from facts that are believed."""
+        self._reconsidered.extend(fact_ids)
+
+    def finish(self) -> None:
+        """Withdraw what rested on what ended or changed, infer anew, count and announce."""
+        premises = [*self._ended, *self._changed]
+        resting = inferred.resting_on(self.connection, premises) if premises else []
+        self.end(resting, Closing.PREMISE, "a premise ended")
+        found = infer(
+            self.connection,
+            self.tenant_id,
+            self.project_id,
+            self.ontology,
+            now=self.now,
+            opened=self._opened,
+            changed=[*self._changed, *self._reconsidered],
+            ended=self._ended,
+            write=self.suggest,
+        )
+        self.written.suggested += found.suggested
+        self.written.is_inference_cut = found.is_cut
+        self._count()
+        self._announce()
+
+    def _count(self) -> None:
+        """Keep the counts of believed facts, and the planner informed of a bulk load."""
+        writing.count(self.connection, self.tenant_id, self.project_id, self._counts)
+        if self._counts.total() >= ANALYSED_FROM:
+            writing.analyse_grown(self.connection)
+        self._counts.clear()
+
+    def _announce(self) -> None:
+        for name in sorted({*self._added, *self._closed}):
+            sources = self._sources[name]
+            writing.announce(
+                self.connection,
+                self.tenant_id,
+                Domain(name),
+                added=self._added[name],
+                closed=self._closed[name],
+                source_id=next(iter(sources)) if len(sources) == 1 else None,
+            )

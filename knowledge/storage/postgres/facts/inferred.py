@@ -1,0 +1,94 @@
+"""Inferred facts: what they rest on, what rests on facts, and the confirmation of suggestions."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+
+from knowledge.storage.postgres.database import Row, Transaction
+
+
+def confirm(connection: Transaction, suggestion: uuid.UUID, *, at: datetime, principal: str) -> Row:
+    """Close the suggested telling and open the same as confirmed; returns telling_id, domain, trust_tier and
+    timeline of the new one."""
+    values = {"fact": suggestion, "at": at, "by": principal, "telling": uuid.uuid4()}
+    connection.execute(
+        "create temp table if not exists told_facts (like graph_facts) on commit drop"
+    )
+    connection.execute("truncate told_facts")
+    connection.execute(
+        "insert into told_facts select * from graph_facts"
+        " where fact_id = %(fact)s and closed_at is null",
+        values,
+    )
+    connection.execute(
+        "update graph_facts set closed_at = %(at)s, closing = 'restated', closed_by = %(telling)s::text"
+        " where fact_id = %(fact)s and closed_at is null",
+        values,
+    )
+    connection.execute(
+        "update told_facts set telling_id = %(telling)s, suggestion = 'confirmed',"
+        " confirmed_by = %(by)s, recorded_at = %(at)s",
+        values,
+    )
+    row = connection.execute(
+        "insert into graph_facts select * from told_facts returning telling_id, domain, trust_tier, timeline"
+    ).fetchone()
+    assert row is not None
+    return row
+
+
+def premises_after(
+    connection: Transaction,
+    project_id: str,
+    predicates: Sequence[str],
+    after: uuid.UUID | None,
+    limit: int,
+) -> list[uuid.UUID]:
+    """Ids of the project's believed facts with these predicates, in their order, page by page."""
+    rows = connection.execute(
+        "select fact_id from graph_facts where project_id = %s and predicate = any(%s)"
+        " and closed_at is null and (%s::uuid is null or fact_id > %s)"
+        " order by fact_id limit %s",
+        [project_id, list(predicates), after, after, limit],
+    ).fetchall()
+    return [row["fact_id"] for row in rows]
+
+
+def resting_on(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+    """Every believed fact that rests on one of these, directly or not."""
+    rows = connection.execute(
+        "with recursive resting as ("
+        " select fact_id from graph_premises where premise_id = any(%s)"
+        " union select p.fact_id from graph_premises p join resting r on p.premise_id = r.fact_id)"
+        " select f.fact_id from resting r cross join lateral ("
+        "select fact_id from graph_facts f where f.fact_id = r.fact_id and f.closed_at is null"
+        " offset 0) f",
+        [list(fact_ids)],
+    ).fetchall()
+    return [row["fact_id"] for row in rows]
+
+
+def triples_of(
+    connection: Transaction, fact_ids: Sequence[uuid.UUID]
+) -> list[tuple[str, str, str]]:
+    """Subject key, predicate and object key of facts, believed or not."""
+    rows = connection.execute(
+        "select distinct f.subject_key, f.predicate, f.object_key from unnest(%s::uuid[]) as k(id)"
+        " cross join lateral (select subject_key, predicate, object_key from graph_facts"
+        " where fact_id = k.id offset 0) f order by 1, 2, 3",
+        [list(fact_ids)],
+    ).fetchall()
+    return [(row["subject_key"], row["predicate"], row["object_key"]) for row in rows]
+
+
+def settled(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    """Those that are believed already, or were rejected once."""
+    rows = connection.execute(
+        "select distinct f.fact_id from unnest(%s::uuid[]) as k(id)"
+        " cross join lateral (select fact_id, closed_at, closing from graph_facts"
+        " where fact_id = k.id offset 0) f where f.closed_at is null or f.closing = 'rejected'",
+        [list(fact_ids)],
+    ).fetchall()
+    return {row["fact_id"] for row in rows}
