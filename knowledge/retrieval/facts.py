@@ -76,7 +76,7 @@ class FoundFact:
 
 @dataclass(frozen=True, slots=True)
 class FactHits:
-    """What the two legs found: facts by id, and their reports. ``known_at`` is whose beliefs."""
+    """What the two legs found: facts by id, and their reports."""
 
     reports: tuple[LegReport, ...]
     found: dict[uuid.UUID, FoundFact]
