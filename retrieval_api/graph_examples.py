@@ -140,6 +140,7 @@ WRITTEN: Final[dict[str, Any]] = {
     "restated": 0,
     "outdated": 0,
     "unchanged": 0,
+    "ended": 0,
     "closed": [{"factId": "7c1d6f0e-52a6-5d8e-9d55-0a3a1f6f2c11", "reason": "retracted"}],
     "suggested": 1,
     "inferenceTruncated": False,

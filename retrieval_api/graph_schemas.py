@@ -129,6 +129,7 @@ WRITTEN: Final = _closed(
     restated=_COUNT | {"description": "Known facts told anew."},
     outdated=_COUNT | {"description": "Tellings older than one that is known."},
     unchanged=_COUNT,
+    ended=_COUNT | {"description": "Of the unchanged, those retracted or corrected since."},
     closed={
         "type": "array",
         "items": _closed(

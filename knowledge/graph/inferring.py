@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from knowledge.graph.ontology.model import Ontology
@@ -29,7 +30,7 @@ from knowledge.model.scope import TrustTier
 from knowledge.storage.postgres.database import Transaction
 from knowledge.storage.postgres.facts import inferred
 from knowledge.storage.postgres.facts.reading import By, believed_facts
-from knowledge.storage.postgres.facts.writing import Telling
+from knowledge.storage.postgres.facts.writing import Telling, scope_key
 
 PRINCIPAL: Final = "inference"
 """Who says what was inferred: no client has this name."""
@@ -38,7 +39,11 @@ MAX_STEPS: Final = 3
 MAX_SUGGESTIONS: Final = 1_000
 """Of one batch; `knowledge graph infer` finds the rest."""
 
+MAX_CONCLUSIONS: Final = 10_000
+"""Ways to conclude something that one step looks at: a hub of n facts in and m out has n times m."""
+
 MAX_PARTNERS: Final = 20_000
+"""Facts that one step reads as premises."""
 
 INVERSE: Final = "inverse"
 """How rules of one premise are named; the others follow from two."""
@@ -88,41 +93,54 @@ def infer(
     changed: Sequence[uuid.UUID],
     ended: Sequence[uuid.UUID],
     write: Write,
+    max_conclusions: int = MAX_CONCLUSIONS,
 ) -> Inferred:
     """Suggest what follows from the ``opened`` facts, from those whose window or confidence ``changed``,
     and what ``ended`` but follows from others too."""
     firing = {name for name in ontology.predicates if ontology.rules_of(name)}
-    base = _Base(connection, project_id, now, frozenset(firing))
+    base = _Base(connection, tenant_id, project_id, now, frozenset(firing), max_conclusions)
     seeds = base.facts({t.fact_id for t in opened if t.statement.predicate in firing})
     seeds += base.facts(set(changed))
     seeds += base.around(ended, ontology)
     suggested, is_cut = 0, False
     for _step in range(MAX_STEPS):
-        tellings = _fresh(base, tenant_id, ontology, seeds)
+        tellings = _fresh(base, ontology, seeds)
         room = MAX_SUGGESTIONS - suggested
         is_cut = is_cut or len(tellings) > room
         suggested += write(tellings[:room])
         seeds = base.facts({t.fact_id for t in tellings[:room]})
         if not seeds:
-            return Inferred(suggested, is_cut)
-    return Inferred(suggested, is_cut or bool(_fresh(base, tenant_id, ontology, seeds)))
+            return Inferred(suggested, is_cut or base.is_cut)
+    is_cut = is_cut or base.is_cut or bool(_fresh(base, ontology, seeds))
+    return Inferred(suggested, is_cut)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Base:
     """The believed facts of a project that can be premises: predicates of which a rule fires.
 
     A fact that a chunk says is none: who may read the chunk is not known of what would rest on it.
+    ``is_cut`` when there were more than the bounds let through.
     """
 
     connection: Transaction
+    tenant_id: str
     project_id: str
     now: datetime
     firing: frozenset[str]
+    max_conclusions: int
+    is_cut: bool = False
+
+    @property
+    def _place(self) -> str:
+        return scope_key(self.tenant_id, self.project_id)
 
     def find(self, by: By, keys: Collection[tuple[Any, ...]]) -> list[Fact]:
-        found = believed_facts(self.connection, self.project_id, self.now, by, keys, MAX_PARTNERS)
-        return [fact for fact in found if fact.predicate in self.firing and fact.chunk_id is None]
+        """By id, so that the same come first whatever the bounds leave out."""
+        found = believed_facts(self.connection, self._place, self.now, by, keys, MAX_PARTNERS + 1)
+        self.is_cut = self.is_cut or len(found) > MAX_PARTNERS
+        fit = [fact for fact in found if fact.predicate in self.firing and fact.chunk_id is None]
+        return sorted(fit, key=lambda fact: fact.fact_id)[:MAX_PARTNERS]
 
     def facts(self, fact_ids: set[uuid.UUID]) -> list[Fact]:
         return self.find("fact", [(fact_id,) for fact_id in fact_ids])
@@ -130,7 +148,7 @@ class _Base:
     def stated(self, triples: Collection[tuple[str, str, str]]) -> list[Fact]:
         """Facts of these triples that somebody said."""
         found = believed_facts(
-            self.connection, self.project_id, self.now, "triple", triples, MAX_PARTNERS
+            self.connection, self._place, self.now, "triple", triples, MAX_PARTNERS
         )
         return [fact for fact in found if fact.suggestion is None and fact.chunk_id is None]
 
@@ -213,30 +231,40 @@ def _chained(rule: str, gives: str, first: Fact, then: Fact) -> _Conclusion:
     )
 
 
-def _fresh(base: _Base, tenant_id: str, ontology: Ontology, seeds: Sequence[Fact]) -> list[Telling]:
+def _fresh(base: _Base, ontology: Ontology, seeds: Sequence[Fact]) -> list[Telling]:
     """What follows from the seeds, is sound, and neither known already nor rejected once."""
-    conclusions = _conclusions(base, ontology, seeds) if seeds else ()
+    found = _conclusions(base, ontology, seeds) if seeds else iter(())
+    conclusions = list(islice(found, base.max_conclusions + 1))
+    base.is_cut = base.is_cut or len(conclusions) > base.max_conclusions
     told: dict[uuid.UUID, tuple[_Conclusion, Telling]] = {}
     for conclusion in sorted(conclusions, key=lambda each: each.preference):
-        telling = _telling(tenant_id, base.project_id, base.now, ontology, conclusion)
+        telling = _telling(base, ontology, conclusion)
         if telling is not None:
             told.setdefault(telling.fact_id, (conclusion, telling))
     if not told:
         return []
     settled = inferred.settled(base.connection, list(told))
+    confirmed = inferred.confirmed_until(base.connection, list(told), base.now)
     triples = {conclusion.triple for fact, (conclusion, _) in told.items() if fact not in settled}
     stated: dict[tuple[str, str, str], list[Fact]] = {}
     for fact in base.stated(triples):
         triple = name_key(fact.subject), fact.predicate, name_key(fact.object)
         stated.setdefault(triple, []).append(fact)
     return [
-        telling
+        _confirmed(telling, confirmed.get(fact))
         for fact, (conclusion, telling) in told.items()
         if fact not in settled
         and not any(
             _covers(known, telling.statement) for known in stated.get(conclusion.triple, ())
         )
     ]
+
+
+def _confirmed(telling: Telling, confirmed_by: str | None) -> Telling:
+    """What was confirmed and follows again, for the same time and readers, need not be again."""
+    if confirmed_by is None:
+        return telling
+    return replace(telling, suggestion="confirmed", confirmed_by=confirmed_by)
 
 
 def _covers(fact: Fact, said: Statement) -> bool:
@@ -250,9 +278,7 @@ def _covers(fact: Fact, said: Statement) -> bool:
     return begins and ends and fact.namespace == said.namespace and fact.acl in (None, said.acl)
 
 
-def _telling(
-    tenant_id: str, project_id: str, now: datetime, ontology: Ontology, conclusion: _Conclusion
-) -> Telling | None:
+def _telling(base: _Base, ontology: Ontology, conclusion: _Conclusion) -> Telling | None:
     premises = conclusion.premises
     first, last = premises[0], premises[-1]
     readers = {fact.acl for fact in premises} - {None}
@@ -278,18 +304,18 @@ def _telling(
         object_type=conclusion.object_type,
         valid_from=_latest([fact.valid_from for fact in premises]),
         valid_to=_earliest([fact.valid_to for fact in premises]),
-        observed_at=now,
+        observed_at=base.now,
         confidence=min(fact.confidence for fact in premises),
         tier=max((TrustTier.INFERRED_FACT, *(fact.tier for fact in premises)), key=_rank),
         acl=next(iter(readers), None),
     )
-    fact = fact_id(tenant_id, project_id, said, functional=is_functional)
+    fact = fact_id(base.tenant_id, base.project_id, said, functional=is_functional)
     sources = {fact.provenance.source_id for fact in premises} - {None}
     return Telling(
         telling_id=telling_id(fact, said),
         fact_id=fact,
         statement=said,
-        timeline=timeline_id(tenant_id, project_id, said) if is_functional else None,
+        timeline=timeline_id(base.tenant_id, base.project_id, said) if is_functional else None,
         rule=conclusion.rule,
         lineage=tuple(fact.fact_id for fact in premises),
         lineage_sources=tuple(

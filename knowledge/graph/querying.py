@@ -186,18 +186,11 @@ class FactReader:
         """The names, and in each namespace what was merged with them."""
         if not plan.has_merges:
             return list(asked)
-        same = await entities.same_entities(
-            self.database,
-            plan.scope.tenant_id,
-            [name.key for name in asked],
-            [name.type for name in asked],
+        merges = await entities.connected_merges(
+            self.database, plan.scope.tenant_id, [name.key for name in asked]
         )
-        merged = [
-            EntityName(entry.key, entry.namespace, entry.type)
-            for entry in same
-            if entry.key != entry.asked
-        ]
-        return list(dict.fromkeys([*asked, *merged]))
+        names = [same for name in asked for same in merges.names(name)]
+        return list(dict.fromkeys([*asked, *names]))
 
     async def _with_contradictions(
         self, seen: FactScope, wanted: FactFilter, page: Sequence[Fact]

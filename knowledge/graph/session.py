@@ -10,10 +10,9 @@ from datetime import datetime
 from typing import Final, Literal
 
 from knowledge.errors import Forbidden, NotFound
-from knowledge.graph.inferring import infer
+from knowledge.graph.inferring import MAX_CONCLUSIONS, infer
 from knowledge.graph.ontology.model import Ontology
 from knowledge.model.fact import SUGGESTED, Closing, Domain
-from knowledge.model.scope import TrustTier
 from knowledge.storage.postgres.database import Row, Transaction
 from knowledge.storage.postgres.facts import ending, inferred, writing
 from knowledge.storage.postgres.facts.writing import LastTelling, NewRow, Telling
@@ -27,7 +26,7 @@ class Writer:
     """Who writes. ``acl`` are its ACL entries; None is the operator, who may write everything.
 
     ``denied`` are the sources it may not read, and so may not speak for. An administrator may end
-    any fact it sees; others their own, or with a telling that is trusted as much.
+    any fact it sees, others their own.
     """
 
     principal: str
@@ -35,15 +34,20 @@ class Writer:
     denied: frozenset[str] = frozenset()
     is_admin: bool = False
 
+    @property
+    def may_end_any(self) -> bool:
+        return self.is_admin or self.acl is None
+
 
 @dataclass(slots=True)
 class Written:
     """What a batch did. ``fact_ids`` are those of its statements, in their order.
 
     ``added`` counts facts that were not believed before, ``restated`` known facts told anew,
-    ``outdated`` tellings older than one that is known, ``unchanged`` tellings known already.
-    ``closed`` are the facts whose belief or validity ended: ``{"factId", "reason"}`` with the
-    reason ``superseded``, or a `Closing`. ``suggested`` counts inferred facts, ``violations``
+    ``outdated`` tellings older than one that is known, ``unchanged`` tellings known already, and of
+    those ``ended`` the ones that were retracted or corrected since: they stay so.
+    ``closed`` are the facts whose belief or validity ended, each with its reason: ``superseded``, or
+    a `Closing`. ``suggested`` counts inferred facts, ``violations``
     what the ontology says against the statements, with how often.
     """
 
@@ -52,6 +56,7 @@ class Written:
     restated: int = 0
     outdated: int = 0
     unchanged: int = 0
+    ended: int = 0
     closed: list[tuple[uuid.UUID, str]] = field(default_factory=list)
     suggested: int = 0
     is_inference_cut: bool = False
@@ -88,6 +93,9 @@ def _judge(
         return _Outcome(telling, "outdated", before, before.place[-1])
     is_believed = before is not None and before.believed is not None
     return _Outcome(telling, "restated" if is_believed else "added", before)
+
+
+_ENDED: Final = (Closing.RETRACTED, Closing.CORRECTED)
 
 
 class FactSession:
@@ -153,7 +161,8 @@ class FactSession:
     def _unknown(self, tellings: Sequence[Telling]) -> list[Telling]:
         """Those that were not told before, each once."""
         unique = {telling.telling_id: telling for telling in tellings}
-        known = writing.known_tellings(self.connection, list(unique)) if unique else set()
+        known = writing.known_tellings(self.connection, list(unique)) if unique else {}
+        self.written.ended += sum(closing in _ENDED for closing in known.values())
         return [telling for key, telling in unique.items() if key not in known]
 
     def _write(self, new: Sequence[Telling]) -> Counter[str]:
@@ -206,39 +215,46 @@ class FactSession:
         if not functional:
             return
         for row in ending.cut_short(self.connection, functional, added=added, at=self.now):
-            self._note_closed(row, "superseded")
+            if row["suggestion"] != SUGGESTED:
+                self._note_closed(row, "superseded")
             self._changed.append(row["fact_id"])
         self._changed.extend(ending.begun_after(self.connection, functional))
 
     def _correct(self, telling: Telling, wrong: uuid.UUID) -> None:
-        """End the belief in the fact that this one replaces."""
+        """End the belief in the fact that this one replaces: who said that may take it back so, or
+        an administrator, and only with a fact that is trusted as much."""
         if wrong == telling.fact_id:
             return
-        self._end(wrong, telling.statement.tier, Closing.CORRECTED, str(telling.fact_id))
+        found = self._find(wrong)
+        told = telling.statement.provenance
+        is_own = found["source_id"] == told.source_id and (
+            told.source_id is not None or found["principal"] == told.principal
+        )
+        if not (is_own or self.writer.may_end_any):
+            raise Forbidden(f"fact {wrong} is another's: only who said it may correct it")
+        if writing.TRUST[telling.statement.tier] < found["trust"]:
+            raise Forbidden(f"fact {wrong} is a {found['trust_tier']}: a lower tier never ends it")
+        self.end([wrong], Closing.CORRECTED, str(telling.fact_id))
 
     def retract(self, fact: uuid.UUID) -> None:
-        """End the belief in a fact, for nothing in its place."""
-        self._end(fact, None, Closing.RETRACTED, self.writer.principal)
+        """End the belief in a fact, for nothing in its place: for who told it, or an administrator."""
+        found = self._find(fact)
+        if not (found["principal"] == self.writer.principal or self.writer.may_end_any):
+            raise Forbidden(f"fact {fact} is another's: only an administrator may retract it")
+        self.end([fact], Closing.RETRACTED, self.writer.principal)
 
-    def _end(
-        self,
-        wanted: uuid.UUID,
-        tier: TrustTier | None,
-        closing: Closing,
-        closed_by: str,
-    ) -> None:
-        writer = self.writer
+    def _find(self, fact: uuid.UUID) -> Row:
+        """The fact, if the writer sees it."""
         found = ending.find_for_writing(
-            self.connection, self.project_id, wanted, acl=writer.acl, denied=writer.denied
+            self.connection,
+            self.project_id,
+            fact,
+            acl=self.writer.acl,
+            denied=self.writer.denied,
         )
         if found is None:
-            raise NotFound(f"there is no fact {wanted}")
-        may_end = writer.acl is None or writer.is_admin or found["principal"] == writer.principal
-        if tier is None and not may_end:
-            raise Forbidden(f"fact {wanted} is another's: only an administrator may retract it")
-        if tier is not None and writing.TRUST[tier] < found["trust"]:
-            raise Forbidden(f"fact {wanted} is a {found['trust_tier']}: a lower tier never ends it")
-        self.end([wanted], closing, closed_by)
+            raise NotFound(f"there is no fact {fact}")
+        return found
 
     def end(self, facts: Sequence[uuid.UUID], closing: Closing, closed_by: str) -> None:
         functional = []
@@ -276,11 +292,9 @@ class FactSession:
         """Infer again from facts that are believed."""
         self._reconsidered.extend(fact_ids)
 
-    def finish(self) -> None:
+    def finish(self, *, max_conclusions: int = MAX_CONCLUSIONS) -> None:
         """Withdraw what rested on what ended or changed, infer anew, count and announce."""
-        premises = [*self._ended, *self._changed]
-        resting = inferred.resting_on(self.connection, premises) if premises else []
-        self.end(resting, Closing.PREMISE, "a premise ended")
+        self._withdraw()
         found = infer(
             self.connection,
             self.tenant_id,
@@ -291,11 +305,21 @@ class FactSession:
             changed=[*self._changed, *self._reconsidered],
             ended=self._ended,
             write=self.suggest,
+            max_conclusions=max_conclusions,
         )
         self.written.suggested += found.suggested
         self.written.is_inference_cut = found.is_cut
         self._count()
         self._announce()
+
+    def _withdraw(self) -> None:
+        """End what rests on facts that ended or hold for another time, and what rests on that; a
+        confirmed fact that ends may change the windows of others in its turn."""
+        seen: set[uuid.UUID] = set()
+        while premises := {*self._ended, *self._changed} - seen:
+            seen |= premises
+            resting = inferred.resting_on(self.connection, list(premises))
+            self.end(resting, Closing.PREMISE, "a premise ended")
 
     def _count(self) -> None:
         """Keep the counts of believed facts, and the planner informed of a bulk load."""

@@ -11,10 +11,13 @@ from knowledge.graph.inferring import PRINCIPAL
 from knowledge.graph.ontologies import ontology_in_force
 from knowledge.graph.session import FactSession, Writer
 from knowledge.model.fact import SUGGESTED, Closing
-from knowledge.storage.postgres.database import Database
+from knowledge.storage.postgres.database import Database, Row
 from knowledge.storage.postgres.facts import ending, inferred
+from knowledge.storage.postgres.facts.writing import scope_key
 
-BATCH: Final = 2_000
+BATCH: Final = 100
+MAX_CONCLUSIONS: Final = 200_000
+"""So many as a batch of premises and the largest hubs have together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +31,40 @@ class InferredAnew:
 def confirm(
     app: Database, tenant_id: str, project_id: str, suggestion: uuid.UUID, writer: Writer
 ) -> None:
-    """Serve the suggestion like any fact from now on; it stays labelled as inferred.
+    """Serve the suggestion like any fact from now on; it stays labelled as inferred. Again: nothing.
 
-    Raises `NotFound` for one the writer does not see, `Conflict` for one that is settled.
+    Raises `NotFound` for one the writer does not see, `Conflict` for one that was rejected or withdrawn.
     """
     with app.tenant(tenant_id) as connection:
         session = FactSession.begin(
             connection, tenant_id, project_id, ontology_in_force(connection), writer
         )
-        _require_open(session, suggestion)
-        session.confirm(suggestion)
-        session.finish()
+        found = _find(session, suggestion)
+        if found["closed_at"] is not None:
+            raise Conflict(f"suggestion {suggestion} is {found['closing']}: it cannot be confirmed")
+        if found["suggestion"] == SUGGESTED:
+            session.confirm(suggestion)
+            session.finish()
 
 
 def reject(
     app: Database, tenant_id: str, project_id: str, suggestion: uuid.UUID, writer: Writer
 ) -> None:
-    """Never suggest this again, and withdraw what rests on it. Raises as `confirm` does."""
+    """Never suggest this again, nor the same read from the object, and withdraw what rests on it.
+    Again: nothing. Raises as `confirm` does."""
     with app.tenant(tenant_id) as connection:
-        session = FactSession.begin(
-            connection, tenant_id, project_id, ontology_in_force(connection), writer
+        ontology = ontology_in_force(connection)
+        session = FactSession.begin(connection, tenant_id, project_id, ontology, writer)
+        found = _find(session, suggestion)
+        if found["closing"] == Closing.REJECTED:
+            return
+        if found["closed_at"] is not None or found["suggestion"] != SUGGESTED:
+            state = found["closing"] or found["suggestion"]
+            raise Conflict(f"suggestion {suggestion} is {state}: it cannot be rejected")
+        mirrored = inferred.mirrored(
+            connection, suggestion, ontology.rules_of(found["predicate"]).inverse
         )
-        _require_open(session, suggestion)
-        session.end([suggestion], Closing.REJECTED, writer.principal)
+        session.end([suggestion, *mirrored], Closing.REJECTED, writer.principal)
         session.finish()
 
 
@@ -66,9 +80,11 @@ def infer_anew(app: Database, tenant_id: str, project_id: str) -> InferredAnew:
                 connection, tenant_id, project_id, ontology, Writer(PRINCIPAL)
             )
             firing = [name for name in ontology.predicates if ontology.rules_of(name)]
-            page = inferred.premises_after(connection, project_id, firing, after, BATCH)
+            page = inferred.premises_after(
+                connection, scope_key(tenant_id, project_id), firing, after, BATCH
+            )
             session.reconsider(page)
-            session.finish()
+            session.finish(max_conclusions=MAX_CONCLUSIONS)
         looked_at += len(page)
         suggested += session.written.suggested
         if session.written.is_inference_cut and session.written.suggested:
@@ -78,14 +94,12 @@ def infer_anew(app: Database, tenant_id: str, project_id: str) -> InferredAnew:
         after = page[-1]
 
 
-def _require_open(session: FactSession, suggestion: uuid.UUID) -> None:
+def _find(session: FactSession, suggestion: uuid.UUID) -> Row:
+    """The inferred fact, if the writer sees it."""
     writer = session.writer
     found = ending.find_for_writing(
         session.connection, session.project_id, suggestion, acl=writer.acl, denied=writer.denied
     )
     if found is None or found["rule"] is None:
         raise NotFound(f"there is no suggestion {suggestion}")
-    if found["closed_at"] is not None:
-        raise Conflict(f"suggestion {suggestion} is {found['closing']}: nothing is left to decide")
-    if found["suggestion"] != SUGGESTED:
-        raise Conflict(f"suggestion {suggestion} is {found['suggestion']} already")
+    return found

@@ -149,6 +149,7 @@ def written_to_wire(written: Written) -> dict[str, Any]:
         "restated": written.restated,
         "outdated": written.outdated,
         "unchanged": written.unchanged,
+        "ended": written.ended,
         "closed": [{"factId": str(fact), "reason": reason} for fact, reason in written.closed],
         "suggested": written.suggested,
         "inferenceTruncated": written.is_inference_cut,

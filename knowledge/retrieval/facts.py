@@ -49,7 +49,6 @@ class FoundFact:
     fact: Fact
     text: str
     sparse: float
-    hops: int
     cosine: float | None = None
     anchors: bool = False
     pooled: bool = True
@@ -210,7 +209,8 @@ class _FactSearch:
         else:
             merged = []
         known |= {same.asked for same in merged}
-        kept = longest_names({key: spans[key] for key in known})
+        longest = longest_names({key: spans[key] for key in known})
+        kept = sorted(longest, key=lambda key: (spans[key], key))
         names = [EntityName(key) for key in kept]
         names += [
             EntityName(same.key, same.namespace, same.type)
@@ -273,14 +273,14 @@ class _FactSearch:
         return [EntityName(key) for key in new[:MAX_SECOND_NODES]]
 
     def _note(self, leg: Leg, facts: Sequence[tuple[Fact, int]]) -> int:
-        """Rank the facts: nearer first, then by their words, then the newer."""
-        for fact, hops in facts:
+        """Rank the facts: nearer first, then by their words, then by id."""
+        for fact, _hops in facts:
             if fact.fact_id not in self.found:
                 text = fact_text(fact)
                 words = count_terms(analyse(text))
                 title = count_terms(analyse(fact.subject))
                 sparse = bm25.score(self._weights, words, title)
-                self.found[fact.fact_id] = FoundFact(fact, text, sparse, hops)
+                self.found[fact.fact_id] = FoundFact(fact, text, sparse)
         ids = {fact.fact_id: hops for fact, hops in facts}
         order = sorted(ids, key=lambda key: (ids[key], -self.found[key].sparse, str(key)))
         for number, key in enumerate(order[: self._depth], start=1):
@@ -302,19 +302,28 @@ def note_fact_prior(found: Iterable[FoundFact], windows: Sequence[TimeWindow]) -
 
 
 async def chunk_hits(
-    database: AsyncDatabase, target: Target, scope: ScopeFilter, hits: FactHits
+    database: AsyncDatabase,
+    target: Target,
+    scope: ScopeFilter,
+    hits: FactHits,
+    timeout_s: float,
 ) -> LegHits | None:
     """The collection's chunks that say facts of the graph leg, visible at the revision read, those
     of the best facts first; None where there are none."""
     wanted = hits.chunks_of(target.collection_id)
     if not wanted:
         return None
-    visible = await visible_objects(database, target.collection_id, scope, wanted)
-    ordered = [visible[chunk] for chunk in wanted if chunk in visible]
+    state, reason, ordered = LegState.OK, "by facts they say", []
+    try:
+        async with asyncio.timeout(timeout_s):
+            visible = await visible_objects(database, target.collection_id, scope, wanted)
+        ordered = [visible[chunk] for chunk in wanted if chunk in visible]
+    except TimeoutError:
+        state, reason = LegState.TIMED_OUT, f"no answer within {timeout_s * 1000:.0f} ms"
+    except Unavailable as error:
+        state, reason = LegState.UNAVAILABLE, error.message
     found = [Hit(key, 1 / number) for number, key in enumerate(ordered, start=1)]
-    report = LegReport(
-        Leg.GRAPH, target.slug, LegState.OK, scope.revision, len(found), reason="by facts they say"
-    )
+    report = LegReport(Leg.GRAPH, target.slug, state, scope.revision, len(found), reason=reason)
     return LegHits(report, found, len(wanted))
 
 

@@ -228,7 +228,9 @@ class Searcher:
                 task.cancel()
         revision = _revision_read(query.request, target)
         scope = scope_filter(query.plan, target, revision, query.request.filters)
-        said = await chunk_hits(self.database, target, scope, await asyncio.shield(facts))
+        said = await chunk_hits(
+            self.database, target, scope, await asyncio.shield(facts), query.leg_timeout_s
+        )
         if said is not None:
             done.append(said)
             found |= await self._candidates(query, target, [_ready(said)], weights, found)

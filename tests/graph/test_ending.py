@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -106,19 +107,28 @@ def test_another_writer_may_not_retract_it_but_an_administrator_may(graph: Graph
 
 
 def test_a_telling_of_a_lower_tier_corrects_no_higher_one(graph: Graph) -> None:
-    source = graph.tell_one(fact("billing", "USES", "redis"))
+    said = graph.tell_one(fact("billing", "USES", "redis"))
+    lower = fact("billing", "USES", "kafka", corrects=str(said), trustTier="InferredFact")
     with pytest.raises(Forbidden, match="SourceFact"):
-        graph.tell(observed("billing", "USES", "kafka", corrects=str(source)), writer=ADA)
+        graph.tell(lower, writer=ADA)
     assert graph.objects(subject="billing") == ["redis"]
 
 
-def test_a_telling_of_an_equal_or_higher_tier_corrects_that_of_another_writer(
-    graph: Graph,
-) -> None:
-    first = graph.tell_one(observed("billing", "USES", "redis"), writer=ADA)
-    second = graph.tell_one(observed("billing", "USES", "kafka", corrects=str(first)), writer=BOB)
-    graph.tell(fact("billing", "USES", "cron", corrects=str(second)), writer=ADA)
+def test_a_source_corrects_what_it_said_whoever_delivers_it(graph: Graph) -> None:
+    said = graph.tell_one(fact("billing", "USES", "redis"), writer=ADA)
+    graph.tell(fact("billing", "USES", "cron", corrects=str(said)), writer=BOB)
     assert graph.objects(subject="billing") == ["cron"]
+
+
+@pytest.mark.parametrize("by", [observed, fact])
+def test_what_another_said_is_contradicted_not_corrected(graph: Graph, by: Any) -> None:
+    first = graph.tell_one(observed("billing", "USES", "redis"), writer=ADA)
+    with pytest.raises(Forbidden, match="another's"):
+        graph.tell(by("billing", "USES", "kafka", corrects=str(first)), writer=BOB)
+    graph.tell(
+        by("billing", "USES", "kafka", corrects=str(first)), writer=replace(BOB, is_admin=True)
+    )
+    assert graph.objects(subject="billing") == ["kafka"]
 
 
 @pytest.mark.parametrize("hidden", ["acl", "source", "project", "tenant", "unknown"])

@@ -68,6 +68,31 @@ def test_a_suggestion_is_decided_once_and_by_who_sees_it(graph: Graph) -> None:
     with pytest.raises(NotFound, match="there is no suggestion"):
         suggestions.reject(*place, stated.fact_id, OPERATOR)
     suggestions.confirm(*place, hidden.fact_id, OPERATOR)
-    for decide in (suggestions.confirm, suggestions.reject):
-        with pytest.raises(Conflict, match="confirmed already"):
-            decide(*place, hidden.fact_id, OPERATOR)
+    suggestions.confirm(*place, hidden.fact_id, OPERATOR)  # again: nothing
+    with pytest.raises(Conflict, match="is confirmed"):
+        suggestions.reject(*place, hidden.fact_id, OPERATOR)
+
+
+def test_what_is_rejected_is_not_suggested_from_the_other_end_either(graph: Graph) -> None:
+    graph.tell(fact("a", "DEPENDS_ON", "b"), fact("b", "DEPENDS_ON", "c"))
+    wrong = _suggested(graph)["a DEPENDS_ON c"]
+    suggestions.reject(graph.runtime.app, graph.tenant_id, "p1", wrong.fact_id, OPERATOR)
+    suggestions.reject(graph.runtime.app, graph.tenant_id, "p1", wrong.fact_id, OPERATOR)
+    suggestions.infer_anew(graph.runtime.app, graph.tenant_id, "p1")
+    assert {"a DEPENDS_ON c", "c DEPENDENCY_OF a"}.isdisjoint(_suggested(graph))
+
+
+def test_what_was_confirmed_stays_so_while_it_follows(graph: Graph) -> None:
+    graph.tell(fact("a", "DEPENDS_ON", "b"), fact("b", "DEPENDS_ON", "c"))
+    right = _suggested(graph)["a DEPENDS_ON c"]
+    suggestions.confirm(graph.runtime.app, graph.tenant_id, "p1", right.fact_id, OPERATOR)
+    graph.tell(fact("a", "DEPENDS_ON", "b", sourceVersion="v2", confidence=0.5))
+    (found,) = graph.facts(subject="a", object="c")
+    assert (found.suggestion, found.confirmed_by, found.confidence) == (
+        "confirmed",
+        "operator",
+        0.5,
+    )
+    graph.retract(graph.facts(subject="a", object="b")[0].fact_id)
+    assert graph.facts(subject="a", object="c") == ()
+    graph.require_true_counts()

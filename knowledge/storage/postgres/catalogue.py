@@ -275,16 +275,24 @@ def change_source_acl(
     source_id: str,
     acl: tuple[str, ...] | None,
 ) -> None:
-    """`set_source_acl` as part of a transaction. Raises `NotFound`."""
+    """`set_source_acl` as part of a transaction, also for a source of facts alone of the
+    collection's project. Raises `NotFound`."""
+    readers = None if acl is None else list(acl)
     found = connection.execute(
         "update sources set acl = %s where collection_id = %s and source_id = %s",
-        [None if acl is None else list(acl), collection.collection_id, source_id],
+        [readers, collection.collection_id, source_id],
     )
+    if not found.rowcount:
+        found = connection.execute(
+            "update graph_sources set acl = %s where project_id = %s and source_id = %s",
+            [readers, collection.project_id, source_id],
+        )
     _require_source(found.rowcount, collection, source_id)
 
 
 def tombstone_source(connection: Connection[Row], collection: Collection, source_id: str) -> None:
-    """Hide a source from every query at once. Its rows stay until they are erased.
+    """Hide a source, or one of facts alone of the collection's project, from every query at once.
+    Its rows stay until they are erased.
 
     Raises `NotFound`.
     """
@@ -293,6 +301,12 @@ def tombstone_source(connection: Connection[Row], collection: Collection, source
         " where collection_id = %s and source_id = %s",
         [collection.collection_id, source_id],
     )
+    if not found.rowcount:
+        found = connection.execute(
+            "update graph_sources set deleted_at = coalesce(deleted_at, now())"
+            " where project_id = %s and source_id = %s",
+            [collection.project_id, source_id],
+        )
     _require_source(found.rowcount, collection, source_id)
     connection.execute(
         "delete from published_paths where collection_id = %s and source_id = %s",

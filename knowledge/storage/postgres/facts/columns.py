@@ -9,6 +9,9 @@ from knowledge.model.fact import Closing, Domain, Fact, Moment, Precision, Prove
 from knowledge.model.scope import TrustTier
 from knowledge.storage.postgres.database import Row
 
+MOST_TRUSTED: Final = len(TrustTier) - 1
+"""How `SourceFact` is stored; the tiers below it down to 0."""
+
 FIELDS: Final = """
     f.fact_id, f.telling_id, f.tenant_id, f.project_id, f.namespace, f.domain, f.subject, f.subject_key,
     f.subject_type, f.predicate, f.object, f.object_key, f.object_type, w.holds_from,
@@ -18,36 +21,49 @@ FIELDS: Final = """
     f.client, f.model, f.session_id, f.acl, f.collection_id, f.chunk_id, f.rule, f.lineage,
     f.lineage_sources, f.suggestion, f.confirmed_by
 """
-WINDOWS: Final = """
+_SAME_READERS: Final = """
+    g.recorded_at <= %(known_at)s and (g.closed_at is null or g.closed_at > %(known_at)s)
+    and g.suggestion is distinct from 'suggested' and g.acl is not distinct from f.acl
+    and (g.source_id is not distinct from f.source_id
+         or source_readers(g.project_id, g.source_id) is not distinct from source_readers(f.project_id, f.source_id))
+    and (g.chunk_id is null or chunk_is_readable(g.project_id, %(acl)s, g.collection_id, g.chunk_id))
+    and (g.lineage_sources is null or not g.lineage_sources && %(denied)s)
+"""
+"""A fact ``g`` that is believed and decides about ``f`` for this reader."""
+
+WINDOWS: Final = f"""
     left join lateral (
-        select g.starts, g.fact_id from graph_facts g
-        where g.timeline = f.timeline and g.fact_id <> f.fact_id and g.trust >= f.trust
-          and (g.starts, g.trust, g.confidence, g.observed_at, g.fact_id)
-              > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
-          and g.recorded_at <= %(known_at)s and (g.closed_at is null or g.closed_at > %(known_at)s)
-          and g.suggestion is distinct from 'suggested' and g.acl is not distinct from f.acl
-          and (g.source_id is not distinct from f.source_id
-               or source_readers(g.project_id, g.source_id) is not distinct from source_readers(f.project_id, f.source_id))
-          and (g.chunk_id is null or chunk_is_readable(g.project_id, %(acl)s, g.collection_id, g.chunk_id))
-          and (g.lineage_sources is null or not g.lineage_sources && %(denied)s)
-        order by g.starts, g.trust, g.confidence, g.observed_at, g.fact_id limit 1
+        select next.* from generate_series(f.trust, {MOST_TRUSTED}) as tier(trust)
+        cross join lateral (
+            select g.starts, g.trust, g.confidence, g.observed_at, g.fact_id from graph_facts g
+            where g.timeline = f.timeline and g.trust = tier.trust and g.fact_id <> f.fact_id
+              and g.starts >= f.starts and coalesce(
+                  (g.starts, g.trust, g.confidence, g.observed_at, g.fact_id)
+                  > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
+                  and {_SAME_READERS}, false)
+            order by g.starts, g.confidence, g.observed_at, g.fact_id limit 1
+        ) next
+        where f.timeline is not null
+        order by next.starts, next.trust, next.confidence, next.observed_at, next.fact_id limit 1
     ) later on f.timeline is not null
     cross join lateral (
         select least(f.valid_to, later.starts) as holds_to,
                case when f.valid_from is null and f.timeline is not null and exists (
-                        select from graph_facts h
-                        where h.timeline = f.timeline and h.fact_id <> f.fact_id and h.starts <= f.starts and h.trust >= f.trust
-                          and h.recorded_at <= %(known_at)s and (h.closed_at is null or h.closed_at > %(known_at)s)
-                          and h.suggestion is distinct from 'suggested' and h.acl is not distinct from f.acl
-                          and (h.source_id is not distinct from f.source_id
-                               or source_readers(h.project_id, h.source_id) is not distinct from source_readers(f.project_id, f.source_id))
-                          and (h.chunk_id is null or chunk_is_readable(h.project_id, %(acl)s, h.collection_id, h.chunk_id))
-                          and (h.lineage_sources is null or not h.lineage_sources && %(denied)s))
+                        select from generate_series(f.trust, {MOST_TRUSTED}) as tier(trust)
+                        cross join lateral (
+                            select from graph_facts g
+                            where g.timeline = f.timeline and g.trust = tier.trust
+                              and g.fact_id <> f.fact_id and g.starts <= f.starts
+                              and coalesce({_SAME_READERS}, false)
+                            limit 1) before)
                     then f.starts else f.valid_from end as holds_from
     ) w
 """
 """``holds_from`` and ``holds_to`` of a fact ``f``, computed from what precedes and follows it on its
-timeline, believed at ``known_at`` and with the same readers; needs ``acl`` and ``denied`` too."""
+timeline, believed at ``known_at`` and with the same readers; needs ``acl`` and ``denied`` too.
+
+``coalesce`` keeps the planner from multiplying what it thinks of each condition: it would expect to
+find none, and read and sort a whole timeline instead of going along its index to the next fact."""
 
 
 def fact_of(row: Row) -> Fact:

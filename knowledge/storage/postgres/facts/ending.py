@@ -59,9 +59,9 @@ def find_for_writing(
     acl: Sequence[str] | None,
     denied: Iterable[str],
 ) -> Row | None:
-    """Trust, tier and principal of a fact's last telling, if the writer sees it (None: all)."""
+    """Trust, tier and owner of a fact's last telling, if the writer sees it (None: all)."""
     return connection.execute(
-        "select f.trust, f.trust_tier, f.principal, f.rule, f.suggestion, f.closed_at, f.closing"
+        "select f.trust, f.trust_tier, f.principal, f.source_id, f.predicate, f.rule, f.suggestion, f.closed_at, f.closing"
         " from graph_facts f"
         " where f.fact_id = %(fact)s and f.project_id = %(project)s and (%(acl)s::text[] is null"
         " or (f.acl is null or f.acl && %(acl)s)"
@@ -79,37 +79,66 @@ def find_for_writing(
     ).fetchone()
 
 
-_CUT: Final = """
-    select distinct f.fact_id, f.domain, f.source_id
+_BEFORE: Final = """
+    f.acl is not distinct from g.acl
+    and (g.starts, g.trust, g.confidence, g.observed_at, g.fact_id)
+        > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
+    and f.telling_id not in (select unnest(%(added)s::uuid[]))
+    and (f.source_id is not distinct from g.source_id
+         or source_readers(f.project_id, f.source_id) is not distinct from source_readers(g.project_id, g.source_id))
+"""
+_CUT: Final = f"""
+    select distinct f.fact_id, f.domain, f.source_id, f.suggestion
     from unnest(%(tellings)s::uuid[]) as k(id)
     cross join lateral (select * from graph_facts where telling_id = k.id offset 0) g
+    cross join generate_series(0, g.trust) as tier(trust)
     cross join lateral (
-        select * from graph_facts f
-        where f.timeline = g.timeline and f.starts <= g.starts and f.closed_at is null offset 0
+        (select * from graph_facts f
+         where f.timeline = g.timeline and f.starts <= g.starts and f.closed_at is null
+           and f.trust = tier.trust and f.suggestion is distinct from 'suggested'
+           and coalesce(f.fact_id <> g.fact_id and {_BEFORE}, false)
+         order by f.starts desc, f.trust desc, f.confidence desc, f.observed_at desc, f.fact_id desc limit 1)
+        union all
+        (select * from graph_facts f
+         where f.timeline = g.timeline and f.starts <= g.starts and f.closed_at is null
+           and f.trust = tier.trust and f.suggestion = 'suggested'
+           and coalesce(f.fact_id <> g.fact_id and {_BEFORE}, false)
+         order by f.starts desc, f.trust desc, f.confidence desc, f.observed_at desc, f.fact_id desc limit 1)
     ) f
-    where (g.closed_at is null or g.closed_at = %(at)s)
-      and g.suggestion is distinct from 'suggested' and f.fact_id <> g.fact_id
-      and f.acl is not distinct from g.acl and g.trust >= f.trust
-      and (g.chunk_id is null or chunk_is_readable(g.project_id, '{}', g.collection_id, g.chunk_id))
-      and (g.starts, g.trust, g.confidence, g.observed_at, g.fact_id)
-          > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
+    where (g.closed_at is null or g.closed_at = %(at)s) and g.suggestion is distinct from 'suggested'
+      and (g.chunk_id is null or chunk_is_readable(g.project_id, '{{}}', g.collection_id, g.chunk_id))
       and (f.valid_to is null or g.starts < f.valid_to)
-      and (f.source_id is not distinct from g.source_id
-           or source_readers(f.project_id, f.source_id) is not distinct from source_readers(g.project_id, g.source_id))
-      and f.telling_id <> all(%(added)s::uuid[])
       and not exists (
           select from graph_facts h
           where h.timeline = f.timeline and h.starts between f.starts and g.starts
             and (h.closed_at is null  -- or it was until now, and is told anew
                  or h.closed_at = %(at)s and h.recorded_at < h.closed_at and h.closing = 'restated')
             and h.suggestion is distinct from 'suggested' and h.acl is not distinct from f.acl
-            and h.trust >= f.trust and h.telling_id <> all(%(tellings)s::uuid[])
+            and h.trust >= f.trust and h.telling_id not in (select unnest(%(tellings)s::uuid[]))
             and (h.starts, h.trust, h.confidence, h.observed_at, h.fact_id)
                 > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
           offset 0)
 """
-"""Every lookup is made by its index, one row at a time: while facts pour in, the planner knows
+"""Of each tier only the last fact before a telling can end by it: those before end by that one.
+
+Every lookup is made by its index, one row at a time: while facts pour in, the planner knows
 nothing of them yet and would look at all."""
+
+_BEGUN: Final = """
+    select distinct f.fact_id
+    from unnest(%(tellings)s::uuid[]) as k(id)
+    cross join lateral (select * from graph_facts where telling_id = k.id offset 0) g
+    cross join generate_series(0, g.trust) as tier(trust)
+    cross join lateral (
+        select * from graph_facts f
+        where f.timeline = g.timeline and f.starts >= g.starts and f.closed_at is null
+          and f.trust = tier.trust
+          and coalesce(f.valid_from is null and f.fact_id <> g.fact_id
+                       and f.acl is not distinct from g.acl, false)
+        order by f.starts limit 1
+    ) f
+    where g.suggestion is distinct from 'suggested'
+"""
 
 
 def cut_short(
@@ -127,14 +156,7 @@ def cut_short(
 
 
 def begun_after(connection: Transaction, tellings: Sequence[uuid.UUID]) -> list[uuid.UUID]:
-    """Believed facts without ``valid_from`` that these tellings may keep from holding ever before."""
-    rows = connection.execute(
-        "select distinct f.fact_id from unnest(%s::uuid[]) as k(id)"
-        " cross join lateral (select * from graph_facts where telling_id = k.id offset 0) g"
-        " cross join lateral (select * from graph_facts f where f.timeline = g.timeline"
-        " and f.starts >= g.starts and f.closed_at is null offset 0) f"
-        " where f.valid_from is null and f.fact_id <> g.fact_id and f.trust <= g.trust"
-        " and f.acl is not distinct from g.acl and g.suggestion is distinct from 'suggested'",
-        [list(tellings)],
-    ).fetchall()
+    """Believed facts without ``valid_from`` that these tellings may keep from holding ever before:
+    of each tier the first that follows, for those behind it begin when they were observed anyway."""
+    rows = connection.execute(_BEGUN, {"tellings": list(tellings)}).fetchall()
     return [row["fact_id"] for row in rows]

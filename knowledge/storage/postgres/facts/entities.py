@@ -3,64 +3,36 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from psycopg.errors import UniqueViolation
 
 from knowledge.errors import Conflict, NotFound
-from knowledge.model.fact import name_key
+from knowledge.model.fact import EntityName, name_key
+from knowledge.model.merge import Mention, Merge, Merges, SameEntity
 from knowledge.storage.postgres.database import AsyncDatabase, Database, Row
 
-
-@dataclass(frozen=True, slots=True)
-class SameEntity:
-    """One name of an entity that goes by several within a namespace.
-
-    ``asked`` is the key it was found from; ``root_key`` and ``root_name`` are what all of them
-    were merged into.
-    """
-
-    asked: str
-    namespace: str
-    key: str
-    type: str | None
-    root_key: str
-    root_name: str
-
-
-_SAME: Final = """
-    with recursive same(asked, namespace, key, type) as (
-        select k.key, m.namespace, k.key collate "C", case when m.name_key = k.key then m.type else m.into_type end
-        from unnest(%(keys)s::text[], %(types)s::text[]) as k(key, type)
-        join graph_merges m on m.undone_at is null and (
-            m.name_key = k.key and (k.type is null or m.type is null or m.type = k.type)
-            or m.into_key = k.key and (k.type is null or m.into_type is null or m.into_type = k.type))
+_CONNECTED: Final = """
+    with recursive named(key) as (
+        select unnest(%(keys)s::text[]) collate "C"
         union
-        select s.asked, s.namespace, other.key, other.type
-        from same s
-        join graph_merges m on m.namespace = s.namespace and m.undone_at is null
-             and (m.name_key = s.key or m.into_key = s.key)
-        cross join lateral (
-            select case when m.name_key = s.key then m.into_key else m.name_key end as key,
-                   case when m.name_key = s.key then m.into_type else m.type end as type,
-                   case when m.name_key = s.key then m.type else m.into_type end as own
-        ) other
-        where s.type is null or other.own is null or s.type = other.own
-    ), rooted as (
-        select s.*, not exists (
-            select from graph_merges m where m.namespace = s.namespace and m.name_key = s.key
-              and m.undone_at is null) as is_root
-        from same s
+        select case when m.name_key = n.key then m.into_key else m.name_key end
+        from named n
+        join graph_merges m on (m.name_key = n.key or m.into_key = n.key) and m.undone_at is null
     )
-    select s.asked, s.namespace, s.key, s.type, r.key as root_key,
-           coalesce((select m.into_name from graph_merges m
-                     where m.namespace = s.namespace and m.into_key = r.key and m.undone_at is null
-                     order by m.merged_at, m.merge_id limit 1), r.key) as root_name
-    from rooted s join rooted r on r.asked = s.asked and r.namespace = s.namespace and r.is_root
-    order by 1, 2, 3
+    select m.namespace, m.name_key, m.type, m.into_key, m.into_type
+    from named n join graph_merges m on m.name_key = n.key and m.undone_at is null
 """
+
+
+async def connected_merges(database: AsyncDatabase, tenant_id: str, keys: Sequence[str]) -> Merges:
+    """The merges in force that have to do with these names, in one step or several.
+
+    Of every namespace: one entity is met in several.
+    """
+    [rows] = await database.rows(tenant_id, (_CONNECTED, {"keys": list(keys)}))
+    return _merges(rows)
 
 
 async def same_entities(
@@ -73,9 +45,20 @@ async def same_entities(
 
     ``types`` are those of the keys; None is any type. Nothing for a key that was not merged.
     """
-    values = {"keys": list(keys), "types": list(types or [None] * len(keys))}
-    [rows] = await database.rows(tenant_id, (_SAME, values))
-    return [SameEntity(**row) for row in rows]
+    merges = await connected_merges(database, tenant_id, keys)
+    asked = zip(keys, types or [None] * len(keys), strict=True)
+    return [same for key, type_ in asked for same in merges.same(EntityName(key, None, type_))]
+
+
+def _merges(rows: Iterable[Row]) -> Merges:
+    return Merges(
+        Merge(
+            row["namespace"],
+            Mention(row["name_key"], row["type"]),
+            Mention(row["into_key"], row["into_type"]),
+        )
+        for row in rows
+    )
 
 
 def merge(
@@ -96,6 +79,7 @@ def merge(
     """
     merge_id = uuid.uuid4()
     key, into_key = name_key(name), name_key(into)
+    ends = (name, key, type_, into, into_key, into_type)
     if key == into_key and type_ == into_type:
         raise Conflict(f"{name} is that entity already")
     try:
@@ -104,32 +88,14 @@ def merge(
                 "select pg_advisory_xact_lock(hashtextextended(%s, 0))",
                 [f"graph merges {tenant_id}"],
             )
-            circle = connection.execute(
-                'with recursive up(key) as (select %(into)s::text collate "C" union'
-                " select m.into_key from graph_merges m join up on m.name_key = up.key"
-                " where m.namespace = %(namespace)s and m.undone_at is null)"
-                " select 1 from up where key = %(key)s and %(key)s <> %(into)s",
-                {"into": into_key, "namespace": namespace, "key": key},
-            ).fetchone()
-            if circle is not None:
+            known = _merges(connection.execute(_CONNECTED, {"keys": [into_key]}).fetchall())
+            if known.leads_to(namespace, Mention(into_key, into_type), Mention(key, type_)):
                 raise Conflict(f"{into} stands for {name} already: undo that merge first")
             connection.execute(
                 "insert into graph_merges (merge_id, tenant_id, namespace, name, name_key, type,"
                 " into_name, into_key, into_type, reason, merged_by)"
                 " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-                [
-                    merge_id,
-                    tenant_id,
-                    namespace,
-                    name,
-                    key,
-                    type_,
-                    into,
-                    into_key,
-                    into_type,
-                    reason,
-                    by,
-                ],
+                (merge_id, tenant_id, namespace, *ends, reason, by),
             )
     except UniqueViolation as error:
         raise Conflict(f"{name} was merged already: undo that merge first") from error

@@ -10,7 +10,7 @@ from typing import Any, Final, LiteralString
 
 from knowledge.model.fact import Domain, EntityName
 from knowledge.model.scope import TrustTier
-from knowledge.storage.postgres.facts.writing import TRUST
+from knowledge.storage.postgres.facts.writing import TRUST, scope_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class FactFilter:
 
 
 SEEN: Final = """
-    f.project_id = %(project)s
+    f.scope_key = %(scope_key)s
     and (f.source_id is null or f.source_id <> all(%(denied)s))
     and (f.lineage_sources is null or not f.lineage_sources && %(denied)s)
     and (f.acl is null or f.acl && %(acl)s)
@@ -93,8 +93,6 @@ _CLAUSES: Final[Mapping[str, LiteralString]] = {
     "objects_key": "f.object_key = %(objects_key)s",
     "objects_keys": "f.object_key = any(%(objects_keys)s)",
     "objects_named": _named("objects", "object"),
-    "mentioned_keys": "(f.subject_key = any(%(mentioned_keys)s) or f.object_key = any(%(mentioned_keys)s))",
-    "mentioned_named": f"({_named('mentioned', 'subject')} or {_named('mentioned', 'object')})",
     "predicate": "f.predicate = %(predicate)s",
     "predicates": "f.predicate = any(%(predicates)s)",
     "domains": "f.domain = any(%(domains)s)",
@@ -110,14 +108,15 @@ _CLAUSES: Final[Mapping[str, LiteralString]] = {
     f.begins < coalesce(%(changed_to)s::timestamptz, 'infinity')
     and (f.begins >= coalesce(%(changed_from)s::timestamptz, '-infinity') and f.valid_from is not null
          or w.holds_to >= coalesce(%(changed_from)s::timestamptz, '-infinity')
-            and w.holds_to < coalesce(%(changed_to)s::timestamptz, 'infinity'))""",
+            and w.holds_to < coalesce(%(changed_to)s::timestamptz, 'infinity'))
+    and (w.holds_from is null or w.holds_to is null or w.holds_from < w.holds_to)""",
     "min_trust": "f.trust >= %(min_trust)s",
     "verified": "f.verified = %(verified)s",
     "source_id": "f.source_id = %(source_id)s",
     "source_ids": "f.source_id = any(%(source_ids)s)",
     "suggestions_only": "f.suggestion = 'suggested'",
     "fact_ids": "f.fact_id = any(%(fact_ids)s)",
-    "listing": "f.place = %(listing)s",
+    "listing": "f.listing_key = %(scope_key)s",
     "after": "f.begins <= coalesce(%(after_begins)s::timestamptz, '-infinity')"
     " and (f.begins < coalesce(%(after_begins)s::timestamptz, '-infinity') or f.fact_id > %(after_id)s)",
 }
@@ -127,7 +126,6 @@ SELECTIVE: Final = frozenset(
         "subjects_keys",
         "objects_key",
         "objects_keys",
-        "mentioned_keys",
         "predicate",
         "fact_ids",
     )
@@ -146,7 +144,7 @@ def clauses_of(scope: FactScope, given: Mapping[str, Any]) -> list[LiteralString
 def given_values(wanted: FactFilter) -> dict[str, Any]:
     """The filters that are set, by clause, with their values."""
     given: dict[str, Any] = {}
-    for name in ("subjects", "objects", "mentioned"):
+    for name in ("subjects", "objects"):
         if names := getattr(wanted, name):
             given |= _names(name, names)
     if wanted.predicates:
@@ -174,7 +172,7 @@ def given_values(wanted: FactFilter) -> dict[str, Any]:
 
 def _names(several: str, names: Sequence[EntityName]) -> dict[str, Any]:
     given: dict[str, Any] = {f"{several}_keys": [name.key for name in names]}
-    if len(names) == 1 and several != "mentioned":
+    if len(names) == 1:
         given[f"{several}_key"] = given.pop(f"{several}_keys")[0]
     if any(name.namespace or name.type for name in names):
         given |= {
@@ -196,7 +194,7 @@ def bound(scope: FactScope, given: Mapping[str, Any], limit: int) -> dict[str, A
     return {
         **given,
         "limit": limit,
-        "project": scope.project_id,
+        "scope_key": scope_key(scope.tenant_id, scope.project_id),
         "acl": list(scope.acl),
         "denied": list(scope.denied),
         "known_at": scope.known_at,

@@ -41,17 +41,17 @@ def confirm(connection: Transaction, suggestion: uuid.UUID, *, at: datetime, pri
 
 def premises_after(
     connection: Transaction,
-    project_id: str,
+    place: str,
     predicates: Sequence[str],
     after: uuid.UUID | None,
     limit: int,
 ) -> list[uuid.UUID]:
-    """Ids of the project's believed facts with these predicates, in their order, page by page."""
+    """Ids of a project's (its `scope_key`) believed facts with these predicates, in their order, page by page."""
     rows = connection.execute(
-        "select fact_id from graph_facts where project_id = %s and predicate = any(%s)"
+        "select fact_id from graph_facts where scope_key = %s and predicate = any(%s)"
         " and closed_at is null and (%s::uuid is null or fact_id > %s)"
         " order by fact_id limit %s",
-        [project_id, list(predicates), after, after, limit],
+        [place, list(predicates), after, after, limit],
     ).fetchall()
     return [row["fact_id"] for row in rows]
 
@@ -92,3 +92,33 @@ def settled(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> set[uuid.
         [list(fact_ids)],
     ).fetchall()
     return {row["fact_id"] for row in rows}
+
+
+def confirmed_until(
+    connection: Transaction, fact_ids: Sequence[uuid.UUID], at: datetime
+) -> dict[uuid.UUID, str]:
+    """Confirmed facts among these that were withdrawn at this very time, and who confirmed them."""
+    rows = connection.execute(
+        "select f.fact_id, f.confirmed_by from unnest(%s::uuid[]) as k(id) cross join lateral ("
+        "select fact_id, confirmed_by from graph_facts where fact_id = k.id and closed_at = %s"
+        " and closing = 'premise' and suggestion = 'confirmed' offset 0) f",
+        [list(fact_ids), at],
+    ).fetchall()
+    return {row["fact_id"]: row["confirmed_by"] for row in rows}
+
+
+def mirrored(
+    connection: Transaction, suggestion: uuid.UUID, inverse: str | None
+) -> list[uuid.UUID]:
+    """Suggestions that say the same from the object, for the same time and readers."""
+    rows = connection.execute(
+        "select m.fact_id from graph_facts f join graph_facts m"
+        " on m.scope_key = f.scope_key and m.subject_key = f.object_key and m.predicate = %s"
+        " and m.object_key = f.subject_key and m.namespace = f.namespace"
+        " and m.acl is not distinct from f.acl and m.begins = f.begins"
+        " and m.valid_to is not distinct from f.valid_to"
+        " where f.fact_id = %s and f.closed_at is null and m.closed_at is null"
+        " and m.suggestion = 'suggested'",
+        [inverse, suggestion],
+    ).fetchall()
+    return [row["fact_id"] for row in rows]

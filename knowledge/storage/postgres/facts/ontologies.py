@@ -54,6 +54,6 @@ def kinds_of_facts(app: Database, tenant_id: str) -> list[Row]:
     with app.tenant(tenant_id) as connection:
         return connection.execute(
             "select predicate, domain, subject_type, object_type, count(*) as facts"
-            " from graph_facts where closed_at is null"
+            " from graph_facts where closed_at is null and suggestion is distinct from 'suggested'"
             " group by 1, 2, 3, 4 order by 1, 2, 3, 4"
         ).fetchall()

@@ -9,9 +9,10 @@ part unless it has the same readers, and then the caller reads it too.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, LiteralString
 
 from knowledge.model.fact import EntityName, Fact
@@ -32,11 +33,25 @@ from knowledge.storage.postgres.facts.filters import (
 
 
 @dataclass(frozen=True, slots=True)
+class Near:
+    """The end by which a fact was found: the place of its name among those asked for."""
+
+    place: int
+    is_subject: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """The facts one hop from some names. ``cut`` are the keys of which more were there."""
+    """The facts one hop from some names, each once, and the end that each was found by.
+
+    ``cut`` are the places of the names that have more facts. ``is_full`` says that some are left
+    out for the limit of the whole.
+    """
 
     facts: list[Fact] = field(default_factory=list)
-    cut: frozenset[str] = frozenset()
+    near: list[Near] = field(default_factory=list)
+    cut: frozenset[int] = frozenset()
+    is_full: bool = False
 
 
 _ORDER: Final = " order by f.begins desc, f.fact_id"
@@ -55,12 +70,35 @@ async def find_facts(
     after: Place | None = None,
 ) -> list[Fact]:
     """Believed facts in scope that meet the filter, newest begin of validity first; ties by id."""
-    given = given_values(wanted) | place_values(after)
-    if not given.keys() & SELECTIVE:
-        given["listing"] = f"{scope.tenant_id}/{scope.project_id}"
-    query = _select(SEEN, BELIEVED, *clauses_of(scope, given)) + _ORDER + _LIMIT
-    [rows] = await database.rows(scope.tenant_id, (query, bound(scope, given, limit)))
-    return [fact_of(row) for row in rows]
+    found = []
+    for side in _sides(wanted):
+        given = given_values(side) | place_values(after)
+        if not given.keys() & SELECTIVE:
+            given["listing"] = True
+        query = _select(SEEN, BELIEVED, *clauses_of(scope, given)) + _ORDER + _LIMIT
+        found.append((query, bound(scope, given, limit)))
+    rows = _merged(await database.rows(scope.tenant_id, *found))
+    # Stable: by id first, then by begin, where none is the oldest.
+    rows.sort(key=lambda row: row["fact_id"])
+    rows.sort(key=lambda row: row["valid_from"] or _OLDEST, reverse=True)
+    return [fact_of(row) for row in rows[:limit]]
+
+
+_OLDEST: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def _sides(wanted: FactFilter) -> Sequence[FactFilter]:
+    """A filter for either end of a mention, so that each can go along its index."""
+    if not wanted.mentioned:
+        return (wanted,)
+    return (
+        replace(wanted, mentioned=(), subjects=wanted.mentioned),
+        replace(wanted, mentioned=(), objects=wanted.mentioned),
+    )
+
+
+def _merged(parts: Sequence[Sequence[Row]]) -> list[Row]:
+    return list({row["telling_id"]: row for rows in parts for row in rows}.values())
 
 
 async def find_functional(
@@ -83,7 +121,7 @@ async def find_functional(
 _FUNCTIONAL: Final = """
     from unnest(%(keys)s::text[], %(names)s::text[]) as k(key, predicate)
     join lateral (
-        select * from graph_facts where subject_key = k.key and project_id = %(project)s
+        select * from graph_facts where subject_key = k.key and scope_key = %(scope_key)s
         and timeline is not null offset 0) f on f.predicate = k.predicate
 """
 
@@ -92,23 +130,31 @@ async def find_history(
     database: AsyncDatabase, scope: FactScope, wanted: FactFilter, limit: int
 ) -> list[Fact]:
     """Every telling in scope, believed or not, oldest validity first; windows as of now."""
-    given = given_values(wanted)
-    query = _select(SEEN, *clauses_of(scope, given))
-    query += " order by f.starts, f.predicate, f.recorded_at, f.telling_id" + _LIMIT
-    [rows] = await database.rows(scope.tenant_id, (query, bound(scope, given, limit)))
-    return [fact_of(row) for row in rows]
+    found = []
+    for side in _sides(wanted):
+        given = given_values(side)
+        query = (
+            f"select {FIELDS}, f.starts from graph_facts f {WINDOWS} where "
+            + " and ".join((SEEN, *clauses_of(scope, given)))
+            + " order by f.starts, f.predicate, f.recorded_at, f.telling_id"
+            + _LIMIT
+        )
+        found.append((query, bound(scope, given, limit)))
+    rows = _merged(await database.rows(scope.tenant_id, *found))
+    rows.sort(key=lambda r: (r["starts"], r["predicate"], r["recorded_at"], r["telling_id"]))
+    return [fact_of(row) for row in rows[:limit]]
 
 
 def believed_facts(
     connection: Transaction,
-    project_id: str,
+    place: str,
     known_at: datetime,
     by: By,
     keys: Collection[tuple[Any, ...]],
     limit: int,
 ) -> list[Fact]:
-    """Every believed fact of the project by these keys, suggestions too, whoever may read it: for
-    inference, whose facts carry the permissions of what they rest on.
+    """Every believed fact of a project (its `scope_key`) by these keys, suggestions too, whoever may
+    read it: for inference, whose facts carry the permissions of what they rest on.
 
     A key is (fact id,), (subject key, predicate), (object key, predicate), or (subject key,
     predicate, object key). Each is looked up by itself, whatever the planner knows of the table.
@@ -118,7 +164,7 @@ def believed_facts(
         return []
     query = f"select {FIELDS} {_BY[by]} {WINDOWS} {_LIMIT}"
     values: dict[str, Any] = {f"column_{n}": list(column) for n, column in enumerate(columns)}
-    values |= {"project": project_id, "known_at": known_at, "limit": limit, "acl": [], "denied": []}
+    values |= {"scope_key": place, "known_at": known_at, "limit": limit, "acl": [], "denied": []}
     return [fact_of(row) for row in connection.execute(query, values).fetchall()]
 
 
@@ -130,22 +176,22 @@ _BY: Final[Mapping[By, LiteralString]] = {
     "fact": """
     from unnest(%(column_0)s::uuid[]) as k(id)
     cross join lateral (
-        select * from graph_facts where fact_id = k.id and project_id = %(project)s
+        select * from graph_facts where fact_id = k.id and scope_key = %(scope_key)s
         and closed_at is null offset 0) f""",
     "subject": """
     from unnest(%(column_0)s::text[], %(column_1)s::text[]) as k(key, predicate)
     join lateral (
-        select * from graph_facts where project_id = %(project)s and subject_key = k.key
+        select * from graph_facts where scope_key = %(scope_key)s and subject_key = k.key
         and closed_at is null offset 0) f on f.predicate = k.predicate""",
     "object": """
     from unnest(%(column_0)s::text[], %(column_1)s::text[]) as k(key, predicate)
     join lateral (
-        select * from graph_facts where project_id = %(project)s and object_key = k.key
+        select * from graph_facts where scope_key = %(scope_key)s and object_key = k.key
         and closed_at is null offset 0) f on f.predicate = k.predicate""",
     "triple": """
     from unnest(%(column_0)s::text[], %(column_1)s::text[], %(column_2)s::text[]) as k(key, predicate, object)
     join lateral (
-        select * from graph_facts where project_id = %(project)s and subject_key = k.key
+        select * from graph_facts where scope_key = %(scope_key)s and subject_key = k.key
         and closed_at is null offset 0) f on f.predicate = k.predicate and f.object_key = k.object""",
 }
 
@@ -180,41 +226,66 @@ async def find_neighbours(
     *,
     directions: Sequence[str],
     fan_out: int,
+    most: int = MAX_NEIGHBOURS,
+    known: Collection[uuid.UUID] = (),
 ) -> Neighbourhood:
-    """The facts that leave or reach the nodes, at most ``fan_out`` a node and
-    direction, newest first. ``directions`` are of ``out`` and ``in``."""
+    """The facts that leave or reach the nodes, at most ``fan_out`` a node and direction, newest
+    first, and ``most`` in all without the ``known`` ones. ``directions`` are of ``out`` and ``in``.
+    """
     given = given_values(wanted)
     clauses = (SEEN, BELIEVED, *clauses_of(scope, given))
-    sides = " union all ".join(
-        f"({_select(_SIDES[side], *clauses)}{_ORDER}{_LIMIT})" for side in directions
-    )
+    sides = " union all ".join(f"({_side(side, clauses)})" for side in directions)
+    # Names are looked up one after the other, so a limit cuts off the last ones.
     query = (
-        "select k.key as of_key, hop.* from unnest(%(keys)s::text[], %(namespaces)s::text[],"
-        " %(types)s::text[]) as k(key, namespace, type)"
-        f" cross join lateral ({sides}) hop limit %(most)s"
+        "select k.place, hop.* from unnest(%(keys)s::text[], %(namespaces)s::text[],"
+        " %(types)s::text[]) with ordinality as k(key, namespace, type, place)"
+        f" cross join lateral ({sides}) hop limit %(rows)s"
     )
+    # A fact between two of the nodes comes twice, and so may one that is known.
+    row_limit = min(2 * (most + len(known)), MAX_NEIGHBOURS) + 1
     values = bound(scope, given, fan_out + 1) | {
         "keys": [node.key for node in nodes],
         "namespaces": [node.namespace for node in nodes],
         "types": [node.type for node in nodes],
-        "most": MAX_NEIGHBOURS,
+        "rows": row_limit,
     }
     [rows] = await database.rows(scope.tenant_id, (query, values))
-    found = _within(rows, fan_out)
-    is_cut = len(rows) == MAX_NEIGHBOURS
-    return replace(found, cut=found.cut | {rows[-1]["of_key"]}) if is_cut else found
+    return _within(rows, len(nodes), row_limit, fan_out=fan_out, most=most, known=known)
 
 
-def _within(rows: Sequence[Row], fan_out: int) -> Neighbourhood:
-    """At most ``fan_out`` facts a node and direction; each fact once."""
-    counts: dict[tuple[str, bool], int] = {}
-    kept: dict[uuid.UUID, Fact] = {}
-    cut = set()
+def _side(side: str, clauses: Sequence[LiteralString]) -> LiteralString:
+    facts = _select(_SIDES[side], *clauses)
+    name: LiteralString = "true" if side == "out" else "false"
+    return f"select {name} as is_out, one.* from ({facts}{_ORDER}{_LIMIT}) one"
+
+
+def _within(
+    rows: Sequence[Row],
+    nodes: int,
+    row_limit: int,
+    *,
+    fan_out: int,
+    most: int,
+    known: Collection[uuid.UUID],
+) -> Neighbourhood:
+    """The facts of the rows within the limits, and of which nodes there are more."""
+    counts: Counter[Near] = Counter()
+    kept: dict[uuid.UUID, tuple[Fact, Near]] = {}
+    cut: set[int] = set()
+    is_full = len(rows) >= row_limit
+    if is_full:
+        cut.update(range(rows[-1]["place"] - 1, nodes))
     for row in rows:
-        side = row["of_key"], row["subject_key"] == row["of_key"]
-        counts[side] = counts.get(side, 0) + 1
-        if counts[side] > fan_out:
-            cut.add(row["of_key"])
-        elif row["telling_id"] not in kept:
-            kept[row["telling_id"]] = fact_of(row)
-    return Neighbourhood(list(kept.values()), frozenset(cut))
+        near, fact_id = Near(row["place"] - 1, row["is_out"]), row["fact_id"]
+        counts[near] += 1
+        if counts[near] > fan_out:
+            cut.add(near.place)
+        elif fact_id in kept or fact_id in known:
+            continue
+        elif len(kept) < most:
+            kept[fact_id] = fact_of(row), near
+        else:
+            is_full = True
+            cut.add(near.place)
+    facts, ends = [fact for fact, _ in kept.values()], [near for _, near in kept.values()]
+    return Neighbourhood(facts, ends, frozenset(cut), is_full)

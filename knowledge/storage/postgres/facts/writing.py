@@ -24,11 +24,11 @@ TRUST: Final = {tier: len(TrustTier) - 1 - tier.rank for tier in TrustTier}
 """As it is stored: 3 for `SourceFact`, the most trusted."""
 
 _COLUMNS: Final = (
-    "telling_id, fact_id, tenant_id, project_id, place, namespace, domain, subject, subject_key,"
+    "telling_id, fact_id, tenant_id, project_id, scope_key, listing_key, namespace, domain, subject, subject_key,"
     " subject_type, predicate, object, object_key, object_type, valid_from, valid_from_precision,"
     " valid_to, valid_to_precision, begins, starts, timeline, observed_at, confidence, trust_tier,"
     " trust, verified, principal, source_id, source_version, client, model, session_id, acl,"
-    " collection_id, chunk_id, rule, lineage, lineage_sources, suggestion, recorded_at,"
+    " collection_id, chunk_id, rule, lineage, lineage_sources, suggestion, confirmed_by, recorded_at,"
     " closed_at, closing, closed_by"
 )
 
@@ -40,8 +40,8 @@ Order = tuple[datetime, float, str, uuid.UUID]
 class Telling:
     """A statement with its ids, ready to be written. ``timeline`` is set for a functional predicate.
 
-    ``rule``, ``lineage`` (fact ids), ``lineage_sources`` and ``suggestion`` are those of an
-    inferred fact.
+    ``rule``, ``lineage`` (fact ids), ``lineage_sources``, ``suggestion`` and ``confirmed_by`` are
+    those of an inferred fact.
     """
 
     telling_id: uuid.UUID
@@ -52,6 +52,7 @@ class Telling:
     lineage: tuple[uuid.UUID, ...] = ()
     lineage_sources: tuple[str, ...] = ()
     suggestion: str | None = None
+    confirmed_by: str | None = None
 
     def place(self, now: datetime) -> Order:
         """Its place among the tellings of its fact."""
@@ -75,6 +76,11 @@ class LastTelling:
 
     place: Order
     believed: uuid.UUID | None
+
+
+def scope_key(tenant_id: str, project_id: str) -> str:
+    """Tenant and project as the indexes hold them: neither holds a slash."""
+    return f"{tenant_id}/{project_id}"
 
 
 def lock_project(connection: Transaction, tenant_id: str, project_id: str) -> datetime:
@@ -109,14 +115,16 @@ def register_sources(
     )
 
 
-def known_tellings(connection: Transaction, ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
-    """Those that were told before."""
+def known_tellings(
+    connection: Transaction, ids: Sequence[uuid.UUID]
+) -> dict[uuid.UUID, str | None]:
+    """Those that were told before, with what closed them; None while they are believed."""
     rows = connection.execute(
-        "select f.telling_id from unnest(%s::uuid[]) as k(id)"
-        " cross join lateral (select telling_id from graph_facts where telling_id = k.id offset 0) f",
+        "select f.telling_id, f.closing from unnest(%s::uuid[]) as k(id) cross join lateral ("
+        "select telling_id, closing from graph_facts where telling_id = k.id offset 0) f",
         [list(ids)],
     ).fetchall()
-    return {row["telling_id"] for row in rows}
+    return {row["telling_id"]: row["closing"] for row in rows}
 
 
 def last_tellings(
@@ -174,7 +182,8 @@ def _values(tenant_id: str, project_id: str, row: NewRow) -> tuple[Any, ...]:
         telling.fact_id,
         tenant_id,
         project_id,
-        f"{tenant_id}/{project_id}",
+        scope_key(tenant_id, project_id),
+        scope_key(tenant_id, project_id),
         said.namespace,
         said.domain.value,
         said.subject,
@@ -209,6 +218,7 @@ def _values(tenant_id: str, project_id: str, row: NewRow) -> tuple[Any, ...]:
         list(telling.lineage) if is_inferred else None,
         list(telling.lineage_sources) if is_inferred else None,
         telling.suggestion,
+        telling.confirmed_by,
         at,
         None if row.outdated_by is None else at,
         None if row.outdated_by is None else Closing.RESTATED.value,

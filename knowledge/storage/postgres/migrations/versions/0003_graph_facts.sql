@@ -29,7 +29,8 @@ create table graph_facts (
     fact_id              uuid not null,
     tenant_id            text not null,
     project_id           text not null,
-    place                text not null,  -- tenant and project, for the index of the listing
+    scope_key            text not null,  -- tenant/project, for indexes that look names up
+    listing_key          text not null,  -- the same, for indexes that list a project
     namespace            text not null,
     domain               text not null check (domain in ('code', 'architecture', 'infrastructure',
                          'organization', 'customer', 'business', 'agentExperience')),
@@ -70,7 +71,7 @@ create table graph_facts (
     closed_at            timestamptz,
     closing              text check (closing in ('restated', 'corrected', 'retracted', 'premise', 'rejected')),
     closed_by            text,  -- the fact or principal that closed it
-    check (place = tenant_id || '/' || project_id),
+    check (scope_key = tenant_id || '/' || project_id and listing_key = scope_key),
     check (valid_to >= valid_from),
     check ((closed_at is null) = (closing is null)),
     check (source_id is not null or principal <> ''),
@@ -79,13 +80,20 @@ create table graph_facts (
 );
 create unique index graph_facts_believed on graph_facts (fact_id) where closed_at is null;
 create index graph_facts_fact on graph_facts (fact_id);
--- No index begins with the tenant, which every query names: while a new tenant's facts pour in, the
--- planner takes it for one without any, and would read them all wherever one was asked for.
-create index graph_facts_subject on graph_facts (subject_key, project_id, tenant_id, begins desc, fact_id);
-create index graph_facts_object on graph_facts (object_key, project_id, tenant_id, begins desc, fact_id);
-create index graph_facts_predicate on graph_facts (predicate, project_id, tenant_id, begins desc, fact_id);
-create index graph_facts_place on graph_facts (place, begins desc, fact_id);
-create index graph_facts_timeline on graph_facts (timeline, starts) where timeline is not null;
+-- No index holds the tenant, which every query names: while a new tenant's facts pour in, the planner
+-- takes it for one without any, and would read them all wherever one was asked for. For the same
+-- reason lists are read by a column of their own, which a lookup does not name.
+create index graph_facts_subject on graph_facts (subject_key, scope_key, begins desc, fact_id);
+create index graph_facts_object on graph_facts (object_key, scope_key, begins desc, fact_id);
+create index graph_facts_predicate on graph_facts (predicate, scope_key, begins desc, fact_id);
+create index graph_facts_listing on graph_facts (listing_key, begins desc, fact_id);
+create index graph_facts_timeline on graph_facts (timeline, trust, starts) where timeline is not null;
+create index graph_facts_suggested_line on graph_facts (timeline, trust, starts)
+    where timeline is not null and suggestion = 'suggested';
+create index graph_facts_domain on graph_facts (listing_key, domain, begins desc, fact_id);
+create index graph_facts_source on graph_facts (source_id, scope_key, begins desc, fact_id)
+    where source_id is not null;
+create index graph_facts_suggested on graph_facts (listing_key, begins desc, fact_id) where suggestion = 'suggested';
 create index graph_facts_chunk on graph_facts (collection_id, chunk_id) where chunk_id is not null;
 
 -- What an inferred fact rests on, to be found from the premise.
@@ -237,7 +245,7 @@ create or replace function plan_request(p_client text, p_project text, p_collect
         'groups', to_jsonb(c.groups),
         'scopes', to_jsonb(c.scopes),
         'facts', case when exists (
-                select from graph_fact_counts n where n.project_id = p_project and n.facts > 0)
+                select from graph_heads h where h.project_id = p_project)
             then jsonb_build_object(
                 'knownAt', (select written_at from graph_heads where project_id = p_project),
                 'hasMerges', exists (select from graph_merges where undone_at is null),
