@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -23,6 +23,8 @@ from knowledge.client_answers import (
     Answer,
     Candidate,
     Citation,
+    DecidedSuggestion,
+    FactHistory,
     FactPage,
     FactPaths,
     GraphFact,
@@ -35,6 +37,8 @@ __all__ = [
     "Answer",
     "Candidate",
     "Citation",
+    "DecidedSuggestion",
+    "FactHistory",
     "FactPage",
     "FactPaths",
     "GraphFact",
@@ -148,6 +152,31 @@ class KnowledgeClient:
         }
         return FactPaths.model_validate(self.call("POST", f"{_GRAPH}/paths", json=body))
 
+    def history(self, entity: str, *, project_id: str, **options: Any) -> FactHistory:
+        """Everything that was told of an entity, what is believed no longer too.
+
+        ``options`` are ``predicate``, ``domains`` and ``limit``. Raises as `search` does.
+        """
+        body = {"projectId": project_id, "entity": entity, **options}
+        return FactHistory.model_validate(self.call("POST", f"{_GRAPH}/history", json=body))
+
+    def suggestions(
+        self, *, project_id: str, limit: int = 100, cursor: str | None = None
+    ) -> FactPage:
+        """Inferred facts that nobody has confirmed or rejected. Raises as `search` does."""
+        asked: dict[str, Any] = {"projectId": project_id, "limit": limit}
+        if cursor is not None:
+            asked["cursor"] = cursor
+        return FactPage.model_validate(self.call("GET", f"{_GRAPH}/suggestions", params=asked))
+
+    def confirm(self, suggestion: uuid.UUID | str, *, project_id: str) -> DecidedSuggestion:
+        """Serve a suggestion like any fact; for administrators. Raises as `search` does."""
+        return self._decide(suggestion, "confirm", project_id)
+
+    def reject(self, suggestion: uuid.UUID | str, *, project_id: str) -> DecidedSuggestion:
+        """Never suggest this again; for administrators. Raises as `search` does."""
+        return self._decide(suggestion, "reject", project_id)
+
     def assert_facts(
         self,
         facts: Iterable[Mapping[str, Any]],
@@ -178,6 +207,13 @@ class KnowledgeClient:
             self._authenticate()
         headers = {**(headers or {}), "Authorization": f"Bearer {self._token}"}
         return self._send(method, path, headers=headers, **arguments)
+
+    def _decide(
+        self, suggestion: uuid.UUID | str, decision: str, project_id: str
+    ) -> DecidedSuggestion:
+        path = f"{_GRAPH}/suggestions/{quote(str(suggestion), safe='')}/{decision}"
+        decided = self.call("POST", path, json={"projectId": project_id})
+        return DecidedSuggestion.model_validate(decided)
 
     def _authenticate(self) -> None:
         form = {"grant_type": "client_credentials"}

@@ -150,6 +150,7 @@ class FactPage(WireModel):
 
     facts: tuple[GraphFact, ...]
     next_cursor: str | None
+    contradictions_truncated: bool = False
     scope: Scope
     as_of: datetime | None
     as_known_at: datetime
@@ -207,6 +208,24 @@ class FactPaths(WireModel):
     as_known_at: datetime
 
 
+class FactHistory(WireModel):
+    """Every telling about ``entity``, oldest validity first; ``truncated`` when there are more.
+
+    ``closing`` and ``closed_at`` of a fact say why and when the belief in it ended.
+    """
+
+    entity: str
+    facts: tuple[GraphFact, ...]
+    scope: Scope
+    as_known_at: datetime
+    truncated: bool
+
+
+class DecidedSuggestion(WireModel):
+    fact_id: uuid.UUID
+    suggestion: Literal["confirmed", "rejected"]
+
+
 class ClosedFact(WireModel):
     fact_id: uuid.UUID
     reason: str
@@ -220,13 +239,17 @@ class Violation(WireModel):
 
 
 class WrittenFacts(WireModel):
-    """What became of a batch; ``fact_ids`` are those of its facts, in their order."""
+    """What became of a batch; ``fact_ids`` are those of its facts, in their order.
+
+    ``ended`` counts those of the unchanged that were retracted or corrected since.
+    """
 
     fact_ids: tuple[uuid.UUID, ...]
     added: int
     restated: int
     outdated: int
     unchanged: int
+    ended: int = 0
     closed: tuple[ClosedFact, ...]
     suggested: int
     inference_truncated: bool

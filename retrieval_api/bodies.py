@@ -51,17 +51,20 @@ class BodyLimit:
         await self.app(scope, receive_bounded, send)
 
 
-async def read_json(request: Request) -> Any:
-    """The body as JSON. Raises as `parse_json`."""
-    return parse_json(await request.body())
+async def read_json(request: Request, *, such_as: str = "{…}") -> Any:
+    """The body as JSON. Raises as `parse_json`; where there is no body at all, what to send
+    ``such_as`` this."""
+    return parse_json(await request.body(), such_as=such_as)
 
 
-def parse_json(raw: bytes) -> Any:
-    """Raises `HTTPException` (400) for what is not JSON.
+def parse_json(raw: bytes, *, such_as: str = "{…}") -> Any:
+    """Raises `HTTPException` (400) for what is not JSON, and for no body at all.
 
     That includes NaN and Infinity, nesting or numbers beyond Python's limits, and a key given
     twice in an object: with two values a filter could widen the query it should narrow.
     """
+    if not raw.strip():
+        raise HTTPException(400, f"the body is empty: send a JSON object, {such_as}")
     try:
         return json.loads(raw, parse_constant=_refuse_constant, object_pairs_hook=_object)
     except UnicodeDecodeError as error:

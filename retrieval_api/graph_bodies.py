@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, StrictBool, WithJsonSchema
+from pydantic import Field, StrictBool, ValidationError, WithJsonSchema, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from knowledge.graph.questions import (
     EVER,
@@ -34,6 +35,8 @@ from knowledge.model.scope import TrustTier
 from retrieval_api.wire import Instant, Text, Wire
 
 MAX_PREDICATES: Final = 64
+MAX_NAMED: Final = 20
+"""Unknown fields that one problem names."""
 
 
 # Its length and characters are looked at by the question, in the words of the command line.
@@ -51,7 +54,36 @@ Predicate = Annotated[
 Count = Annotated[int, Field(strict=True)]
 
 
-class _SieveBody(Wire):
+class _GraphBody(Wire):
+    """What is sent to the graph: an unknown field is told the known ones."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _require_known(cls, given: object) -> object:
+        if not isinstance(given, dict):
+            return given
+        known = [str(field.alias) for field in cls.model_fields.values()]
+        unknown = sorted(str(name) for name in given.keys() - set(known))
+        if unknown:
+            fields = ", ".join(known)
+            raise ValidationError.from_exception_data(
+                cls.__name__, [_unknown_field(name, fields) for name in unknown[:MAX_NAMED]]
+            )
+        return given
+
+
+def _unknown_field(name: str, known: str) -> InitErrorDetails:
+    """In the words of the command line; a name may hold half a surrogate pair."""
+    shown = name[:80].encode(errors="backslashreplace").decode()
+    error = PydanticCustomError(
+        "unknown_field",
+        "unknown field '{field}': use {known}",
+        {"field": shown, "known": known},
+    )
+    return InitErrorDetails(type=error, loc=(shown,), input=None)
+
+
+class _SieveBody(_GraphBody):
     """Which facts count. Without ``asOf`` and ``between``: those that hold now."""
 
     project_id: Text
@@ -156,7 +188,7 @@ class PathsBody(_SieveBody):
         )
 
 
-class HistoryBody(Wire):
+class HistoryBody(_GraphBody):
     """Every telling about an entity, believed or not."""
 
     project_id: Text
@@ -175,7 +207,7 @@ class HistoryBody(Wire):
         )
 
 
-class SuggestionsQuery(Wire):
+class SuggestionsQuery(_GraphBody):
     """Inferred facts that wait for somebody, whatever the time they hold at."""
 
     project_id: Text
@@ -192,13 +224,13 @@ class SuggestionsQuery(Wire):
         )
 
 
-class DecisionBody(Wire):
+class DecisionBody(_GraphBody):
     """Where the suggestion is."""
 
     project_id: Text
 
 
-class FactBody(Wire):
+class FactBody(_GraphBody):
     """One fact. It needs a provenance: sourceId and sourceVersion, or client and sessionId."""
 
     subject: Name
@@ -229,13 +261,13 @@ class FactBody(Wire):
     corrects: uuid.UUID | None = Field(None, description="The factId that this one replaces.")
 
 
-class RetractionBody(Wire):
+class RetractionBody(_GraphBody):
     """A fact that is to be believed no longer."""
 
     fact_id: uuid.UUID
 
 
-class FactsBody(Wire):
+class FactsBody(_GraphBody):
     """Facts to write together or not at all, at most 5,000 with the retractions."""
 
     project_id: Text

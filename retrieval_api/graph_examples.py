@@ -88,7 +88,12 @@ _ASKED: Final[dict[str, Any]] = {
     "asKnownAt": "2026-05-01T00:00:00Z",
     "notice": NOTICE,
 }
-FACT_PAGE: Final[dict[str, Any]] = {"facts": [GRAPH_FACT], "nextCursor": None, **_ASKED}
+FACT_PAGE: Final[dict[str, Any]] = {
+    "facts": [GRAPH_FACT],
+    "nextCursor": None,
+    "contradictionsTruncated": False,
+    **_ASKED,
+}
 SUGGESTION_PAGE: Final[dict[str, Any]] = {
     **FACT_PAGE,
     "asOf": None,

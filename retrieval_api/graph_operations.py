@@ -117,7 +117,8 @@ def _suggestion_paths() -> dict[str, Any]:
             "post": _decision(
                 "confirmSuggestion",
                 "Serve an inferred fact like any other",
-                "It stays labelled as inferred. One that is settled is a conflict.",
+                "It stays labelled as inferred. Again changes nothing; one that was rejected or"
+                " withdrawn is a conflict.",
                 "confirmed",
             )
         },
@@ -125,7 +126,8 @@ def _suggestion_paths() -> dict[str, Any]:
             "post": _decision(
                 "rejectSuggestion",
                 "Never suggest this again",
-                "What rests on it is withdrawn. One that is settled is a conflict.",
+                "What rests on it is withdrawn. Again changes nothing; one that was confirmed or"
+                " withdrawn is a conflict.",
                 "rejected",
             )
         },

@@ -81,6 +81,10 @@ _ASKED: Final[dict[str, Any]] = {
 FACT_PAGE: Final = _closed(
     facts=_FACTS,
     nextCursor=_NULLABLE | {"description": "Null on the last page."},
+    contradictionsTruncated={
+        "type": "boolean",
+        "description": "Facts contradict more others than are listed.",
+    },
     **_ASKED,
 )
 SUBGRAPH: Final = _closed(

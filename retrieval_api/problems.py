@@ -78,11 +78,19 @@ async def on_invalid_body(_request: Request, error: Exception) -> Response:
     """What pydantic found, field by field: never the values, which may be secrets or large."""
     assert isinstance(error, ValidationError)
     found = [
-        {"field": ".".join(str(part) for part in item["loc"]) or "body", "message": item["msg"]}
+        {
+            "field": ".".join(str(part) for part in item["loc"]) or "body",
+            "message": _words(item["msg"]),
+        }
         for item in error.errors(include_url=False, include_input=False, include_context=False)[:20]
     ]
     first = found[0]
     return problem(422, "invalid-input", f"{first['field']}: {first['message']}", errors_=found)
+
+
+def _words(message: str) -> str:
+    """As the rule was written, without what pydantic says of its kind."""
+    return message.removeprefix("Value error, ")
 
 
 async def on_http(_request: Request, error: Exception) -> Response:

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import os
 import signal
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -80,6 +81,9 @@ class Service:
     metrics: Metrics
     facts: FactReader
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CONCURRENT_WRITES))
+    tenant_turns: defaultdict[str, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
 
     @property
     def snapshot_roots(self) -> list[Path]:
@@ -112,17 +116,17 @@ class Service:
         return found
 
     @asynccontextmanager
-    async def turn_to_write(self) -> AsyncIterator[None]:
-        """Wait until fewer than `CONCURRENT_WRITES` others write facts. Raises `Busy`."""
-        try:
-            async with asyncio.timeout(TURN_TIMEOUT_S):
-                await self.turns.acquire()
-        except TimeoutError as error:
-            raise Busy("others are writing facts: try again") from error
-        try:
+    async def turn_to_write(self, tenant_id: str) -> AsyncIterator[None]:
+        """Wait until nobody else of the tenant writes facts, and fewer than `CONCURRENT_WRITES` of
+        all: a tenant's batches wait for one another, not others for them. Raises `Busy`."""
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(TURN_TIMEOUT_S):
+                    await held.enter_async_context(self.tenant_turns[tenant_id])
+                    await held.enter_async_context(self.turns)
+            except TimeoutError as error:
+                raise Busy("others are writing facts: try again") from error
             yield
-        finally:
-            self.turns.release()
 
     async def update_fact_counts(self) -> None:
         """Take the counts of facts into the metrics; without a server the last known stay."""

@@ -133,7 +133,7 @@ def _legs(legs: Iterable[LegReport], rerank: str) -> str:
     ]
     header = ("LEG", "COLLECTION", "STATE", "REVISION", "HITS", "MS")
     shown = [table(header, rows, numbers=3)] if rows else []
-    shown += [f"{leg.leg.value} ({leg.collection}): {leg.reason}" for leg in ran if leg.reason]
+    shown += [f"{_name(leg)}: {leg.reason}" for leg in ran if leg.reason]
     shown += _skipped([leg for leg in legs if leg.state is LegState.SKIPPED])
     ordered = "the blend of words and meaning" if rerank == "reranker" else "rank fusion alone"
     return "\n".join([*shown, f"ordered by {ordered}"])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from knowledge.crash_points import reached
-from knowledge.errors import InvalidFact, NotFound
+from knowledge.errors import Forbidden, InvalidFact, NotFound
 from knowledge.graph.ontology.model import Ontology
 from knowledge.graph.ontology.violations import violations
 from knowledge.graph.session import FactSession, Writer, Written
@@ -106,9 +106,12 @@ def _telling(tenant_id: str, project_id: str, said: Statement, ontology: Ontolog
 
 
 def _require_speakable(writer: Writer, statements: Iterable[Statement]) -> None:
+    """Nobody tells what it could not read: it would change, and learn of, what it does not see."""
     for said in statements:
         if said.provenance.source_id in writer.denied:
             raise NotFound(f"there is no source {said.provenance.source_id}")
+        if writer.acl is not None and said.acl is not None and set(said.acl).isdisjoint(writer.acl):
+            raise Forbidden("an acl must admit who tells the fact: add user: or a group of yours")
 
 
 def _against(ontology: Ontology, statements: Iterable[Statement]) -> Counter[str]:

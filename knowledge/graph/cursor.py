@@ -9,7 +9,7 @@ import json
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from knowledge.errors import InvalidInput
 from knowledge.storage.postgres.facts.filters import Place
@@ -57,7 +57,14 @@ def read_cursor(text: str, question: str) -> Cursor:
             None if as_of is None else _time(as_of),
             _time(known_at),
         )
-    except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+        binascii.Error,
+    ) as error:
         raise InvalidInput(_REFUSED) from error
 
 
@@ -65,4 +72,4 @@ def _time(text: str) -> datetime:
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError
-    return at
+    return at.astimezone(UTC)

@@ -88,6 +88,7 @@ async def find_paths(reader: FactReader, caller: Caller, question: PathQuestion)
     plan = await reader.plan(caller, question.project_id)
     ahead = await _begin(reader, plan, question, question.source, question.direction)
     back = await _begin(reader, plan, question, question.target, _TURNED[question.direction])
+    ahead.aliases = back.aliases = {**ahead.aliases, **back.aliases}
     for _hop in range(question.max_hops):
         if ahead.nodes.keys() & back.nodes.keys():
             break

@@ -7,6 +7,7 @@ may read all of them. Premises may be suggestions themselves, a bounded number o
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,16 +49,7 @@ MAX_PARTNERS: Final = 20_000
 INVERSE: Final = "inverse"
 """How rules of one premise are named; the others follow from two."""
 
-Write = Callable[[Sequence[Telling]], int]
-"""Writes tellings; returns how many of them are new."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inferred:
-    """``is_cut`` when more could have been inferred than the bounds allow."""
-
-    suggested: int = 0
-    is_cut: bool = False
+Write = Callable[[Sequence[Telling]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,30 +81,35 @@ def infer(
     ontology: Ontology,
     *,
     now: datetime,
+    readers: str,
     opened: Sequence[Telling],
     changed: Sequence[uuid.UUID],
     ended: Sequence[uuid.UUID],
     write: Write,
     max_conclusions: int = MAX_CONCLUSIONS,
-) -> Inferred:
+) -> bool:
     """Suggest what follows from the ``opened`` facts, from those whose window or confidence ``changed``,
-    and what ``ended`` but follows from others too."""
+    and what ``ended`` but follows from others too. Returns whether the bounds left something out.
+
+    ``readers`` is what `ending.restricted_sources` gives.
+    """
     firing = {name for name in ontology.predicates if ontology.rules_of(name)}
-    base = _Base(connection, tenant_id, project_id, now, frozenset(firing), max_conclusions)
+    base = _Base(
+        connection, tenant_id, project_id, now, readers, frozenset(firing), max_conclusions
+    )
     seeds = base.facts({t.fact_id for t in opened if t.statement.predicate in firing})
     seeds += base.facts(set(changed))
     seeds += base.around(ended, ontology)
-    suggested, is_cut = 0, False
+    room = MAX_SUGGESTIONS
     for _step in range(MAX_STEPS):
         tellings = _fresh(base, ontology, seeds)
-        room = MAX_SUGGESTIONS - suggested
-        is_cut = is_cut or len(tellings) > room
-        suggested += write(tellings[:room])
+        base.is_cut = base.is_cut or len(tellings) > room
+        write(tellings[:room])
         seeds = base.facts({t.fact_id for t in tellings[:room]})
+        room -= min(room, len(tellings))
         if not seeds:
-            return Inferred(suggested, is_cut or base.is_cut)
-    is_cut = is_cut or base.is_cut or bool(_fresh(base, ontology, seeds))
-    return Inferred(suggested, is_cut)
+            return base.is_cut
+    return base.is_cut or bool(_fresh(base, ontology, seeds))
 
 
 @dataclass(slots=True)
@@ -127,17 +124,20 @@ class _Base:
     tenant_id: str
     project_id: str
     now: datetime
+    readers: str
     firing: frozenset[str]
     max_conclusions: int
     is_cut: bool = False
 
     @property
-    def _place(self) -> str:
+    def place(self) -> str:
         return scope_key(self.tenant_id, self.project_id)
 
     def find(self, by: By, keys: Collection[tuple[Any, ...]]) -> list[Fact]:
         """By id, so that the same come first whatever the bounds leave out."""
-        found = believed_facts(self.connection, self._place, self.now, by, keys, MAX_PARTNERS + 1)
+        found = believed_facts(
+            self.connection, self.place, self.now, by, keys, MAX_PARTNERS + 1, self.readers
+        )
         self.is_cut = self.is_cut or len(found) > MAX_PARTNERS
         fit = [fact for fact in found if fact.predicate in self.firing and fact.chunk_id is None]
         return sorted(fit, key=lambda fact: fact.fact_id)[:MAX_PARTNERS]
@@ -148,7 +148,7 @@ class _Base:
     def stated(self, triples: Collection[tuple[str, str, str]]) -> list[Fact]:
         """Facts of these triples that somebody said."""
         found = believed_facts(
-            self.connection, self._place, self.now, "triple", triples, MAX_PARTNERS
+            self.connection, self.place, self.now, "triple", triples, MAX_PARTNERS, self.readers
         )
         return [fact for fact in found if fact.suggestion is None and fact.chunk_id is None]
 
@@ -243,7 +243,11 @@ def _fresh(base: _Base, ontology: Ontology, seeds: Sequence[Fact]) -> list[Telli
             told.setdefault(telling.fact_id, (conclusion, telling))
     if not told:
         return []
-    settled = inferred.settled(base.connection, list(told))
+    settled = inferred.believed(base.connection, list(told))
+    rejected = inferred.rejected(
+        base.connection, base.place, {conclusion.triple for conclusion, _ in told.values()}
+    )
+    restricted = json.loads(base.readers)
     confirmed = inferred.confirmed_until(base.connection, list(told), base.now)
     triples = {conclusion.triple for fact, (conclusion, _) in told.items() if fact not in settled}
     stated: dict[tuple[str, str, str], list[Fact]] = {}
@@ -254,8 +258,9 @@ def _fresh(base: _Base, ontology: Ontology, seeds: Sequence[Fact]) -> list[Telli
         _confirmed(telling, confirmed.get(fact))
         for fact, (conclusion, telling) in told.items()
         if fact not in settled
+        and (telling.statement.namespace, *conclusion.triple) not in rejected
         and not any(
-            _covers(known, telling.statement) for known in stated.get(conclusion.triple, ())
+            _covers(known, telling, restricted) for known in stated.get(conclusion.triple, ())
         )
     ]
 
@@ -267,15 +272,19 @@ def _confirmed(telling: Telling, confirmed_by: str | None) -> Telling:
     return replace(telling, suggestion="confirmed", confirmed_by=confirmed_by)
 
 
-def _covers(fact: Fact, said: Statement) -> bool:
+def _covers(fact: Fact, telling: Telling, restricted: Mapping[str, str]) -> bool:
     """Whether somebody states it already, for the whole time and for the same readers."""
+    said, source = telling.statement, fact.provenance.source_id
     begins = fact.valid_from is None or (
         said.valid_from is not None and fact.valid_from.at <= said.valid_from.at
     )
     ends = fact.valid_to is None or (
         said.valid_to is not None and said.valid_to.at <= fact.valid_to.at
     )
-    return begins and ends and fact.namespace == said.namespace and fact.acl in (None, said.acl)
+    is_seen = fact.acl in (None, said.acl) and (
+        source not in restricted or source in telling.lineage_sources
+    )
+    return begins and ends and is_seen and fact.namespace == said.namespace
 
 
 def _telling(base: _Base, ontology: Ontology, conclusion: _Conclusion) -> Telling | None:
@@ -293,6 +302,12 @@ def _telling(base: _Base, ontology: Ontology, conclusion: _Conclusion) -> Tellin
         return None
     known = ontology.find(conclusion.predicate)
     is_functional = known is not None and known.functional
+    named = {fact.provenance.source_id for fact in premises} - {None}
+    sources = sorted(
+        {source for source in named if source}
+        | {source for fact in premises for source in fact.lineage_sources}
+    )
+    restricted = json.loads(base.readers)
     said = Statement(
         domain=(known.domain if known else None) or first.domain,
         subject=conclusion.subject,
@@ -308,9 +323,10 @@ def _telling(base: _Base, ontology: Ontology, conclusion: _Conclusion) -> Tellin
         confidence=min(fact.confidence for fact in premises),
         tier=max((TrustTier.INFERRED_FACT, *(fact.tier for fact in premises)), key=_rank),
         acl=next(iter(readers), None),
+        # What only some may conclude is not what everyone may.
+        readers_of=tuple(source for source in sources if source in restricted),
     )
-    fact = fact_id(base.tenant_id, base.project_id, said, functional=is_functional)
-    sources = {fact.provenance.source_id for fact in premises} - {None}
+    fact = fact_id(base.tenant_id, base.project_id, said, functional=False)
     return Telling(
         telling_id=telling_id(fact, said),
         fact_id=fact,
@@ -318,12 +334,7 @@ def _telling(base: _Base, ontology: Ontology, conclusion: _Conclusion) -> Tellin
         timeline=timeline_id(base.tenant_id, base.project_id, said) if is_functional else None,
         rule=conclusion.rule,
         lineage=tuple(fact.fact_id for fact in premises),
-        lineage_sources=tuple(
-            sorted(
-                {s for s in sources if s}
-                | {source for fact in premises for source in fact.lineage_sources}
-            )
-        ),
+        lineage_sources=tuple(sources),
         suggestion=SUGGESTED,
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from knowledge.errors import Forbidden, NotFound, Unauthenticated
@@ -21,7 +22,9 @@ from knowledge.storage.postgres.facts import entities
 from knowledge.storage.postgres.facts.filters import FactFilter, FactScope, Place
 from knowledge.storage.postgres.facts.reading import find_facts, find_functional, find_history
 
-MAX_CONTRADICTING: Final = 1_000
+MAX_COMPARED: Final = 5_000
+MAX_CONTRADICTING: Final = 20
+"""Facts that are listed as contradicting one."""
 _PLAN: Final = "select plan_graph(%s, %s) as plan"
 
 
@@ -66,13 +69,17 @@ class FactPlan:
 
 @dataclass(frozen=True, slots=True)
 class FactAnswer:
-    """One page of facts, newest begin of validity first, and the times it was answered as of."""
+    """One page of facts, newest begin of validity first, and the times it was answered as of.
+
+    ``are_contradictions_cut``: facts contradict more others than are listed.
+    """
 
     scope: Scope
     facts: tuple[Fact, ...]
     as_of: datetime | None
     as_known_at: datetime
     next_cursor: str | None
+    are_contradictions_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,7 @@ class FactReader:
                 project_id=project_id,
                 acl=scope.acl_entries,
                 denied=tuple(found["denied"]),
+                readers=found["readers"],
                 known_at=now
                 if found["knownAt"] is None
                 else datetime.fromisoformat(found["knownAt"]),
@@ -158,8 +166,10 @@ class FactReader:
         if len(found) > question.limit:
             place = Place(_begin(page[-1]), page[-1].fact_id)
             next_cursor = write_cursor(Cursor(place, sieve.as_of, seen.known_at), asked)
-        facts = await self._with_contradictions(seen, wanted, page)
-        return FactAnswer(plan.scope, tuple(facts), wanted.as_of, seen.known_at, next_cursor)
+        facts, is_cut = await self._with_contradictions(seen, wanted, page)
+        return FactAnswer(
+            plan.scope, tuple(facts), wanted.as_of, seen.known_at, next_cursor, is_cut
+        )
 
     async def history(self, caller: Caller, question: HistoryQuestion) -> History:
         """Every telling about an entity that the caller may read, ended ones too."""
@@ -194,35 +204,40 @@ class FactReader:
 
     async def _with_contradictions(
         self, seen: FactScope, wanted: FactFilter, page: Sequence[Fact]
-    ) -> list[Fact]:
-        """The page, with the facts that hold beside a fact whose predicate allows one object."""
+    ) -> tuple[list[Fact], bool]:
+        """The page, with the facts that hold beside a fact whose predicate allows one object, and
+        whether there are more than are listed."""
         functional = [fact for fact in page if fact.is_functional]
         if not functional:
-            return list(page)
+            return list(page), False
         pairs = {(name_key(fact.subject), fact.predicate) for fact in functional}
         held = FactFilter(as_of=wanted.as_of, between=wanted.between)
-        others = await find_functional(self.database, seen, pairs, held, MAX_CONTRADICTING)
+        others = await find_functional(self.database, seen, pairs, held, MAX_COMPARED + 1)
         lines: defaultdict[tuple[str, str], list[Fact]] = defaultdict(list)
-        for other in others:
+        for other in others[:MAX_COMPARED]:
             lines[name_key(other.subject), other.predicate].append(other)
-        return [
-            replace(fact, contradicts=_contradicting(fact, lines)) if fact.is_functional else fact
-            for fact in page
-        ]
+        is_cut = len(others) > MAX_COMPARED
+        marked = []
+        for fact in page:
+            beside = lines.get((name_key(fact.subject), fact.predicate), ())
+            found = list(islice(_contradicting(fact, beside), MAX_CONTRADICTING + 1))
+            is_cut = is_cut or len(found) > MAX_CONTRADICTING
+            marked.append(replace(fact, contradicts=tuple(found[:MAX_CONTRADICTING])))
+        return marked, is_cut
 
 
-def _contradicting(
-    fact: Fact, lines: Mapping[tuple[str, str], Sequence[Fact]]
-) -> tuple[uuid.UUID, ...]:
-    """The facts of the same subject and predicate with another object that hold beside this one."""
-    beside = lines.get((name_key(fact.subject), fact.predicate), ())
-    return tuple(
-        other.fact_id
-        for other in beside
-        if name_key(other.object) != name_key(fact.object)
-        and _may_have_same_subject(other, fact)
-        and other.meets(fact)
-    )
+def _contradicting(fact: Fact, beside: Iterable[Fact]) -> Iterator[uuid.UUID]:
+    """Of the facts of the same subject and predicate those with another object that hold beside
+    this one."""
+    key = name_key(fact.object)
+    for other in beside:
+        if (
+            fact.is_functional
+            and name_key(other.object) != key
+            and _may_have_same_subject(other, fact)
+            and other.meets(fact)
+        ):
+            yield other.fact_id
 
 
 def _may_have_same_subject(one: Fact, other: Fact) -> bool:

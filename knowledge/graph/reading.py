@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from knowledge.errors import InvalidFact, InvalidInput
@@ -52,6 +52,10 @@ FIELDS: Final = frozenset(
     )
 )
 """Of one fact, in wire names. Required: subject, predicate, object, and a provenance."""
+
+
+CLOCK_SKEW: Final = timedelta(minutes=5)
+"""How far the clocks of tellers may be ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,11 @@ def _type(given: Mapping[str, Any], name: str) -> str | None:
 
 def _observed(given: Mapping[str, Any]) -> datetime | None:
     moment: Moment | None = parse_moment(given.get("observedAt"), "observedAt")
-    return None if moment is None else moment.at
+    if moment is None:
+        return None
+    if moment.at > datetime.now(UTC) + CLOCK_SKEW:
+        raise InvalidFact("observedAt lies in the future: a fact is observed before it is told")
+    return moment.at
 
 
 def _confidence(given: Mapping[str, Any]) -> float:

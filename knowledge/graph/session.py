@@ -5,14 +5,14 @@ from __future__ import annotations
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal
 
 from knowledge.errors import Forbidden, NotFound
 from knowledge.graph.inferring import MAX_CONCLUSIONS, infer
 from knowledge.graph.ontology.model import Ontology
-from knowledge.model.fact import SUGGESTED, Closing, Domain
+from knowledge.model.fact import SUGGESTED, Closing, Domain, name_key
 from knowledge.storage.postgres.database import Row, Transaction
 from knowledge.storage.postgres.facts import ending, inferred, writing
 from knowledge.storage.postgres.facts.writing import LastTelling, NewRow, Telling
@@ -83,6 +83,13 @@ class _Outcome:
     outdated_by: uuid.UUID | None = None
 
 
+def _verified(telling: Telling, before: LastTelling | None) -> Telling:
+    """What was verified stays so when it is told again."""
+    if before is None or not before.is_verified or telling.statement.verified:
+        return telling
+    return replace(telling, statement=replace(telling.statement, verified=True))
+
+
 def _judge(
     telling: Telling, before: LastTelling | None, latest: Telling, now: datetime
 ) -> _Outcome:
@@ -116,6 +123,7 @@ class FactSession:
         self.now = now
         self.ontology = ontology
         self.writer = writer
+        self._readers = ending.restricted_sources(connection, project_id)
         self.written = Written()
         self._counts: Counter[tuple[str, str]] = Counter()
         self._added: Counter[str] = Counter()
@@ -154,9 +162,18 @@ class FactSession:
                 self._correct(telling, telling.statement.corrects)
         self._count()
 
-    def suggest(self, tellings: Sequence[Telling]) -> int:
-        """Write what was inferred; returns how much of it is new."""
-        return self._write(self._unknown(tellings)).total()
+    def suggest(self, tellings: Sequence[Telling]) -> None:
+        """Write what was inferred; the writer is told of what it sees of it."""
+        new = self._unknown(tellings)
+        self._write(new)
+        self.written.suggested += sum(self._sees(telling) for telling in new)
+
+    def _sees(self, telling: Telling) -> bool:
+        acl, mine = telling.statement.acl, self.writer.acl
+        return mine is None or (
+            (acl is None or not set(acl).isdisjoint(mine))
+            and self.writer.denied.isdisjoint(telling.lineage_sources)
+        )
 
     def _unknown(self, tellings: Sequence[Telling]) -> list[Telling]:
         """Those that were not told before, each once."""
@@ -175,6 +192,7 @@ class FactSession:
             self.connection, self.tenant_id, self.project_id, [s for s in sources if s]
         )
         last = writing.last_tellings(self.connection, list({t.fact_id for t in new}))
+        new = [_verified(telling, last.get(telling.fact_id)) for telling in new]
         latest = _latest(new, self.now)
         judged = [_judge(t, last.get(t.fact_id), latest[t.fact_id], self.now) for t in new]
         restated = {
@@ -214,7 +232,9 @@ class FactSession:
         predicates."""
         if not functional:
             return
-        for row in ending.cut_short(self.connection, functional, added=added, at=self.now):
+        for row in ending.cut_short(
+            self.connection, functional, added=added, at=self.now, readers=self._readers
+        ):
             if row["suggestion"] != SUGGESTED:
                 self._note_closed(row, "superseded")
             self._changed.append(row["fact_id"])
@@ -226,20 +246,30 @@ class FactSession:
         if wrong == telling.fact_id:
             return
         found = self._find(wrong)
-        told = telling.statement.provenance
+        said = telling.statement
+        told = said.provenance
         is_own = found["source_id"] == told.source_id and (
             told.source_id is not None or found["principal"] == told.principal
         )
-        if not (is_own or self.writer.may_end_any):
-            raise Forbidden(f"fact {wrong} is another's: only who said it may correct it")
-        if writing.TRUST[telling.statement.tier] < found["trust"]:
+        readers = None if found["acl"] is None else tuple(found["acl"])
+        is_same = (said.namespace, name_key(said.subject)) == (
+            found["namespace"],
+            found["subject_key"],
+        ) and said.acl in (None, readers)
+        if not ((is_own and is_same) or self.writer.may_end_any):
+            raise Forbidden(
+                f"fact {wrong} is corrected by who said it, with a fact about the same subject for"
+                " the same readers, or by an administrator"
+            )
+        if writing.TRUST[said.tier] < found["trust"]:
             raise Forbidden(f"fact {wrong} is a {found['trust_tier']}: a lower tier never ends it")
         self.end([wrong], Closing.CORRECTED, str(telling.fact_id))
 
     def retract(self, fact: uuid.UUID) -> None:
-        """End the belief in a fact, for nothing in its place: for who told it, or an administrator."""
+        """End the belief in a fact, for nothing in its place: for who told it first, or an
+        administrator."""
         found = self._find(fact)
-        if not (found["principal"] == self.writer.principal or self.writer.may_end_any):
+        if not (found["teller"] == self.writer.principal or self.writer.may_end_any):
             raise Forbidden(f"fact {fact} is another's: only an administrator may retract it")
         self.end([fact], Closing.RETRACTED, self.writer.principal)
 
@@ -268,7 +298,9 @@ class FactSession:
             if row["timeline"] is not None:
                 functional.append(row["telling_id"])
         if functional:  # what they bounded holds for longer now
-            for row in ending.cut_short(self.connection, functional, at=self.now):
+            for row in ending.cut_short(
+                self.connection, functional, at=self.now, readers=self._readers
+            ):
                 self._changed.append(row["fact_id"])
             self._changed.extend(ending.begun_after(self.connection, functional))
 
@@ -295,22 +327,35 @@ class FactSession:
     def finish(self, *, max_conclusions: int = MAX_CONCLUSIONS) -> None:
         """Withdraw what rested on what ended or changed, infer anew, count and announce."""
         self._withdraw()
-        found = infer(
+        is_cut = infer(
             self.connection,
             self.tenant_id,
             self.project_id,
             self.ontology,
             now=self.now,
+            readers=self._readers,
             opened=self._opened,
             changed=[*self._changed, *self._reconsidered],
             ended=self._ended,
             write=self.suggest,
             max_conclusions=max_conclusions,
         )
-        self.written.suggested += found.suggested
-        self.written.is_inference_cut = found.is_cut
+        self.written.is_inference_cut = is_cut
         self._count()
         self._announce()
+        self._hide()
+
+    def _hide(self) -> None:
+        """Keep from the writer what it does not see of what it caused."""
+        if self.writer.acl is None or not self.written.closed:
+            return
+        seen = ending.visible_facts(
+            self.connection,
+            [fact for fact, _ in self.written.closed],
+            acl=self.writer.acl,
+            denied=self.writer.denied,
+        )
+        self.written.closed = [entry for entry in self.written.closed if entry[0] in seen]
 
     def _withdraw(self) -> None:
         """End what rests on facts that ended or hold for another time, and what rests on that; a

@@ -50,7 +50,8 @@ class Walk:
     """A breadth-first search that grows by one hop at a time.
 
     ``cut`` are the keys of nodes with more facts than were followed; ``is_full`` says that a limit
-    on nodes or edges ended the search.
+    on nodes or edges ended the search. ``aliases`` are the names asked for, by key, with the entity
+    that each is in every namespace.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Walk:
         self.entries: frozenset[str] = frozenset()
         self.cut: set[str] = set()
         self.is_full = False
+        self.aliases: dict[str, Mention] = {}
         self.max_edges = max_edges
         self._database = database
         self._plan = plan
@@ -97,7 +99,8 @@ class Walk:
         given = {name_key(name): name for name in names}
         await walk._learn(given)
         for key, name in given.items():
-            node = walk._node_key(walk._merges.entity_of(key))
+            walk.aliases[key] = walk._merges.entity_of(key)
+            node = walk._node_key(walk.aliases[key])
             walk.nodes.setdefault(node, Node(node, name, 0)).names.add(name)
             walk._asked.setdefault(node, []).append(name)
         walk.frontier = list(walk.nodes)
@@ -126,7 +129,7 @@ class Walk:
             directions=_SIDES[self._bounds.direction],
             fan_out=self._bounds.fan_out,
             most=max(self.max_edges - len(self.edges), 0),
-            known=self.edges.keys(),
+            known=self._known(),
         )
         self.cut |= {keys[place] for place in found.cut}
         self.is_full = found.is_full
@@ -155,12 +158,11 @@ class Walk:
     def _follow(self, fact: Fact, near: str, *, is_subject: bool) -> None:
         """Take up a fact found by one of its ends from a node, and the node at the other end."""
         # A name of several entities stands here for the one that it was found from.
+        subject = object_ = near
         if is_subject:
-            subject = near
             object_ = self._end(fact.namespace, fact.object, fact.object_type)
         else:
             subject = self._end(fact.namespace, fact.subject, fact.subject_type)
-            object_ = near
         new = {subject, object_} - self.nodes.keys()
         if len(self.nodes) + len(new) > self._max_nodes:
             self.is_full = True
@@ -178,6 +180,15 @@ class Walk:
             self._spelled.setdefault(key, Counter())[spelled] += 1
             if type_ is not None:
                 self.nodes[key].types.add(type_)
+
+    def _known(self) -> set[uuid.UUID]:
+        """The facts of the frontier that were taken up already."""
+        here = set(self.frontier)
+        return {
+            fact_id
+            for fact_id, edge in self.edges.items()
+            if edge.source in here or edge.target in here
+        }
 
     def _names(self, key: str) -> list[EntityName]:
         entity = self._entities[key]
@@ -198,6 +209,8 @@ class Walk:
         return self._node_key(self._merges.entity(namespace, Mention(name_key(name), type_)))
 
     def _node_key(self, entity: Mention) -> str:
+        if entity.type is None:
+            entity = self.aliases.get(entity.key, entity)
         key = entity.key if entity.type is None else f"{entity.key}\x1f{entity.type}"
         self._entities[key] = entity
         return key

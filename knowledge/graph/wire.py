@@ -70,6 +70,7 @@ def answer_to_wire(answer: FactAnswer) -> dict[str, Any]:
     return {
         "facts": [fact_to_wire(fact) for fact in answer.facts],
         "nextCursor": answer.next_cursor,
+        "contradictionsTruncated": answer.are_contradictions_cut,
         "scope": scope_to_wire(answer.scope),
         "asOf": answer.as_of and time_to_wire(answer.as_of),
         "asKnownAt": time_to_wire(answer.as_known_at),

@@ -99,7 +99,8 @@ class Statement:
     ``valid_from`` and ``valid_to`` bound the half-open window [from, to); None is unbounded.
     ``observed_at`` is None where the teller did not say. ``acl`` None is everyone with the
     project. ``confidence`` is from 0 to 1. Of a fact that a chunk says, ``collection_id`` and
-    ``chunk_id`` name the chunk: who may not see it does not see the fact. ``corrects`` names the fact this one replaces.
+    ``chunk_id`` name the chunk: who may not see it does not see the fact. ``corrects`` names the fact this one replaces;
+    ``readers_of`` the restricted sources that an inferred fact rests on.
     """
 
     domain: Domain
@@ -120,6 +121,7 @@ class Statement:
     collection_id: uuid.UUID | None = None
     chunk_id: uuid.UUID | None = None
     corrects: uuid.UUID | None = None
+    readers_of: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -150,9 +152,11 @@ def require_name(value: str, what: str) -> str:
         raise InvalidFact(
             f"{what} has {len(name):,} characters, at most {MAX_NAME_CHARS} are allowed"
         )
-    for character in name:
-        if unicodedata.category(character) in ("Cc", "Cs"):
-            raise InvalidFact(f"{what} holds a control character")
+    kinds = {unicodedata.category(character) for character in name}
+    if not kinds.isdisjoint(("Cc", "Cs")):
+        raise InvalidFact(f"{what} holds a control character")
+    if kinds <= {"Cf", "Zs", "Mn", "Me"}:
+        raise InvalidFact(f"{what} holds nothing that can be seen")
     return name
 
 
@@ -275,6 +279,8 @@ def fact_id(
         statement.chunk_id,
         None if statement.acl is None else ",".join(statement.acl),
     ]
+    if statement.readers_of:
+        parts.append(",".join(statement.readers_of))
     if starts_at_observation(statement, functional=functional):
         parts += _telling_parts(statement)
     return _digest(parts)

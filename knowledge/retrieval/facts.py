@@ -186,6 +186,7 @@ class _FactSearch:
             project_id=plan.scope.project_id,
             acl=plan.scope.acl_entries,
             denied=plan.facts.denied,
+            readers=plan.facts.readers,
             known_at=plan.facts.known_at,
         )
         self._weights = bm25.weigh(terms, statistics)

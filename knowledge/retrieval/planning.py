@@ -53,10 +53,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class FactPlan:
-    """What the legs over facts need: sources not readable today, whose beliefs are read, and (None:
+    """What the legs over facts need: sources not readable today, who reads those that
+    not everyone may read, whose beliefs are read, and (None:
     all) the sources whose facts the request's collections stand for."""
 
     denied: tuple[str, ...]
+    readers: Mapping[str, str]
     known_at: datetime
     has_merges: bool
     source_ids: tuple[str, ...] | None = None
@@ -128,6 +130,7 @@ def _facts(
     newest = datetime.fromisoformat(found["knownAt"])
     return FactPlan(
         denied=tuple(found["denied"]),
+        readers=found["readers"],
         # A pinned answer knows what was known while its revision was the newest.
         known_at=min(
             (t.newest_until for t in targets if t.newest_until and t.newest_until < newest),

@@ -35,7 +35,7 @@ async def assert_facts(request: Request) -> Response:
     caller = service.authenticate(request, WRITE)
     key = idempotency_key(request)
     raw = await request.body()
-    async with service.turn_to_write():
+    async with service.turn_to_write(caller.tenant_id):
         body = await asyncio.to_thread(_read, raw)
         plan = await service.facts.plan(caller, body.project_id, needed=WRITE)
         delivery = Delivery(
@@ -83,14 +83,14 @@ def _sender(caller: Caller, plan: FactPlan) -> Sender:
 async def _decided(request: Request, decide: Decide, decision: Decision) -> Response:
     service = service_of(request)
     caller = service.authenticate(request, ADMIN)
-    body = DecisionBody.model_validate(await read_json(request))
+    body = DecisionBody.model_validate(await read_json(request, such_as='{"projectId": "…"}'))
     plan = await service.facts.plan(caller, body.project_id, needed=ADMIN)
     wanted = request.path_params["suggestion_id"]
     try:
         suggestion = uuid.UUID(wanted)
     except ValueError as error:
         raise NotFound(f"there is no suggestion {wanted}") from error
-    async with service.turn_to_write():
+    async with service.turn_to_write(caller.tenant_id):
         await asyncio.to_thread(
             decide,
             service.writer,

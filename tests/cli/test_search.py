@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import uuid
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from knowledge.cli.answer_text import answer_text
+from knowledge.model.scope import Scope
+from knowledge.retrieval.answer import Answer, LegReport, LegState
+from knowledge.retrieval.request import Leg
 from tests.cli.conftest import Index, Knowledge, write_feed
 
 Options = tuple[str, ...]
@@ -93,6 +99,27 @@ def test_people_read_who_asked_what_was_found_and_how_the_legs_went(
     assert "skipped: symbol (this index kind is not built by this version)" in lines
     assert "skipped: graph, temporal (the project has no facts)" in lines
     assert any("the collection has no embedding profile" in line for line in lines)
+
+
+def test_a_leg_that_runs_in_no_collection_is_named_alone() -> None:
+    late = "no answer within 50 ms"
+    shown = answer_text(
+        Answer(
+            query_id=uuid.uuid4(),
+            scope=Scope("acme", "p1", "client-1", ()),
+            as_of=datetime(2026, 1, 1, tzinfo=UTC),
+            degraded=True,
+            rerank="reranker",
+            legs=(
+                LegReport(Leg.GRAPH, None, LegState.TIMED_OUT, reason=late),
+                LegReport(Leg.GRAPH, "docs", LegState.TIMED_OUT, reason=late),
+            ),
+            candidates=(),
+            latency_ms=60.0,
+        )
+    ).splitlines()
+    assert f"graph: {late}" in shown
+    assert f"graph (docs): {late}" in shown
 
 
 def test_an_answer_without_candidates_is_no_failure(ask: Any) -> None:

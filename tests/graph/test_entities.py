@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from knowledge.errors import Conflict, NotFound
+from knowledge.model.fact import EntityName
+from knowledge.model.merge import Mention, Merge, Merges
 from knowledge.storage.postgres.facts import entities
 from tests.graph.telling import Graph, fact
 
@@ -109,3 +111,85 @@ def test_another_tenants_merges_are_not_seen_nor_undone(graph: Graph) -> None:
     with pytest.raises(NotFound):
         entities.undo_merge(other.runtime.app, other.tenant_id, merge, by="x")
     assert graph.objects(subject="ice") == ["db", "rails"]
+
+
+def _merges(*pairs: tuple[str, str]) -> Merges:
+    def mention(written: str) -> Mention:
+        key, _, type_ = written.partition("/")
+        return Mention(key, type_ or None)
+
+    return Merges(Merge("default", mention(name), mention(into)) for name, into in pairs)
+
+
+def _written(key: str, type_: str | None) -> str:
+    return key if type_ is None else f"{key}/{type_}"
+
+
+_GOD_AND_PLANET = (("mercury/god", "hermes"), ("mercury/planet", "mercury planet"))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "asked", "names"),
+    [
+        ([("a", "b")], "a", ["a", "b"]),
+        ([("a", "b")], "c", ["c"]),
+        ([("a", "b"), ("b", "c"), ("d", "c")], "d", ["d", "a", "b", "c"]),
+        (_GOD_AND_PLANET, "hermes", ["hermes", "mercury/god"]),
+        (_GOD_AND_PLANET, "mercury/god", ["mercury/god", "hermes"]),
+        (_GOD_AND_PLANET, "mercury/band", ["mercury/band"]),
+        (
+            [("mercury/god", "hermes"), ("mercure", "mercury/planet")],
+            "mercure",
+            ["mercure", "mercury/planet"],
+        ),
+        ([("mercury/god", "mercury/deity")], "mercury/god", ["mercury/god", "mercury/deity"]),
+        ([("mercury/god", "mercury/deity")], "mercury/deity", ["mercury/deity", "mercury/god"]),
+        ([("a", "b"), ("b/god", "hermes"), ("b/planet", "star")], "hermes", ["hermes", "a/god", "b/god"]),
+        ([("a", "b"), ("b/god", "hermes")], "a/god", ["a/god", "b/god", "hermes"]),
+        ([("a", "b")], "a/god", ["a/god", "b/god"]),
+        ([("y", "m"), ("m/god", "hermes"), ("m/planet", "star")], "star", ["star", "m/planet", "y/planet"]),
+    ],
+)  # fmt: skip
+def test_names_of_an_entity_keep_to_its_type(
+    pairs: list[tuple[str, str]], asked: str, names: list[str]
+) -> None:
+    key, _, type_ = asked.partition("/")
+    for order in (pairs, [*reversed(pairs)]):
+        found = _merges(*order).names(EntityName(key, None, type_ or None))
+        assert [_written(name.key, name.type) for name in found] == names
+
+
+@pytest.mark.parametrize(
+    ("pairs", "mention", "entity"),
+    [
+        ([("a", "b"), ("b", "c")], "a", "c"),
+        ([("a", "b")], "a/god", "b"),
+        ([("a", "b")], "c", "c"),
+        (_GOD_AND_PLANET, "mercury/god", "hermes"),
+        (_GOD_AND_PLANET, "mercury/planet", "mercury planet"),
+        (_GOD_AND_PLANET, "mercury/band", "mercury/band"),
+        (_GOD_AND_PLANET, "mercury", "mercury"),
+        ([("mercury/god", "hermes")], "mercury", "hermes"),
+        ([("mercure", "mercury/planet")], "mercury", "mercury/planet"),
+        ([("mercure", "mercury/planet")], "mercury/god", "mercury/god"),
+        ([("mercury/god", "mercury/deity")], "mercury/god", "mercury/deity"),
+        ([("mercury", "mercury/deity")], "mercury", "mercury/deity"),
+        ([("a/god", "b"), ("a", "c")], "a/god", "b"),
+    ],
+)
+def test_a_mention_is_taken_for_one_entity(
+    pairs: list[tuple[str, str]], mention: str, entity: str
+) -> None:
+    key, _, type_ = mention.partition("/")
+    found = _merges(*pairs).entity("default", Mention(key, type_ or None))
+    assert _written(found.key, found.type) == entity
+    assert _merges(*pairs).entity("other", Mention(key)) == Mention(key)
+
+
+def test_types_of_one_name_never_stand_for_one_another_in_a_circle(graph: Graph) -> None:
+    _merge(graph, "a", "a", type_="god", into_type="deity")
+    with pytest.raises(Conflict, match="already"):
+        _merge(graph, "a", "a", type_="deity", into_type="god")
+    _merge(graph, "hermes", "a", into_type="planet")
+    with pytest.raises(Conflict, match="already"):
+        _merge(graph, "a", "hermes", type_="planet")

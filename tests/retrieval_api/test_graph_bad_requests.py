@@ -117,7 +117,8 @@ def test_a_fact_is_an_object(caller: Caller, wrong: Any) -> None:
         ({"retractions": [{"factId": "x"}]}, "retractions.0.factId"),
         ({"retractions": [{"factId": None, "why": "x"}]}, "retractions.0"),
         ({"projectId": None}, "projectId"),
-        ({"project": "p1"}, "project"),
+        ({"project": "p1"}, "unknown field 'project': use projectId, facts, retractions"),
+        ({"retractions": [{"id": "x"}]}, "retractions.0.id: unknown field 'id': use factId"),
     ],
 )
 def test_a_batch_that_is_not_one_is_named(
@@ -231,7 +232,7 @@ def test_a_question_out_of_bounds_is_named(
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"asOf": "yesterday"}, "asOf: "),
+        ({"asOf": "yesterday"}, "asOf: the value 'yesterday' is not a time in the years 1"),
         ({"asOf": "0001-01-01T00:00:00+14:00"}, "asOf: "),
         ({"asOf": "9999-12-31T23:59:59-14:00"}, "asOf: "),
         ({"asOf": 1_700_000_000}, "asOf: "),
@@ -246,8 +247,11 @@ def test_a_question_out_of_bounds_is_named(
         ({"suggestions": 1}, "suggestions"),
         ({"source": "s\0"}, "source"),
         ({"namespace": "\0"}, "namespace"),
-        ({"tenantId": "another"}, "tenantId"),
-        ({"as_of": "2024"}, "as_of"),
+        ({"tenantId": "another"}, "tenantId: unknown field 'tenantId': use projectId, domains,"),
+        ({"as_of": "2024"}, "unknown field 'as_of': use "),
+        ({"subjct": "a", "projectId": None}, "unknown field 'subjct': use "),
+        ({"{braces}": 1}, "unknown field '{braces}': use "),
+        ({"x" * 200: 1}, f"unknown field '{'x' * 80}': use "),
         ({"projectId": ""}, "projectId"),
     ],
 )
@@ -255,6 +259,19 @@ def test_a_filter_that_is_not_valid_is_named_and_never_ignored(
     caller: Caller, operation: str, fields: dict[str, Any], named: str
 ) -> None:
     assert_problem(try_ask(caller, operation, **OPERATIONS[operation] | fields), 422, named)
+
+
+def test_every_unknown_field_is_listed_with_its_place(caller: Caller) -> None:
+    response = try_ask(caller, "query", subjct="a", obj="b")
+    known = "use projectId, domains, namespace, asOf, between, asKnownAt, minTrust, verified,"
+    assert_problem(response, 422, f"obj: unknown field 'obj': {known}")
+    assert [error["field"] for error in response.json()["errors"]] == ["obj", "subjct"]
+
+
+@pytest.mark.parametrize("decision", ["confirm", "reject"])
+def test_a_decision_without_a_body_is_told_what_to_send(caller: Caller, decision: str) -> None:
+    response = caller.post_raw(f"{GRAPH}/suggestions/x/{decision}", b"")
+    assert_problem(response, 400, 'the body is empty: send a JSON object, {"projectId": "…"}')
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -270,7 +287,7 @@ def test_an_unknown_domain_is_told_the_known_ones(caller: Caller, operation: str
         ({"projectId": "p1", "limit": "many"}, "limit"),
         ({"projectId": "p1", "limit": "0"}, "limit"),
         ({"projectId": "p1", "cursor": "x"}, "cursor"),
-        ({"projectId": "p1", "subject": "a"}, "subject"),
+        ({"projectId": "p1", "subject": "a"}, "'subject': use projectId, limit, cursor"),
         ({"projectId": "\0"}, "projectId"),
     ],
 )

@@ -8,13 +8,23 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from knowledge.client import KnowledgeClient
+from knowledge.client import KnowledgeClient, RequestRefused
 from knowledge.model.fact import Domain
 from retrieval_api.docs import openapi
 from retrieval_api.graph_schemas import GRAPH_SCHEMAS
 from tests.graph.telling import fact, observed
 from tests.retrieval_api.conftest import CallerFactory
-from tests.retrieval_api.graph import GRAPH, WRITER, ask, facts, objects, tell, tell_one, try_ask
+from tests.retrieval_api.graph import (
+    EVERYTHING,
+    GRAPH,
+    WRITER,
+    ask,
+    facts,
+    objects,
+    tell,
+    tell_one,
+    try_ask,
+)
 from tests.retrieval_api.service import Caller, assert_problem, http
 
 TENANT = "graph-questions"
@@ -255,3 +265,24 @@ def test_the_python_client_tells_and_asks(reader: Caller) -> None:
         assert [(closed.fact_id, closed.reason) for closed in ended.closed] == [
             (written.fact_ids[1], "retracted")
         ]
+        told = client.history("client-b", project_id="p1", predicate="USES")
+        closings = {(found.subject, found.object): found.closing for found in told.facts}
+        assert closings == {("client-a", "client-b"): None, ("client-b", "c"): "retracted"}
+        assert (told.entity, told.truncated) == ("client-b", False)
+
+
+def test_the_python_client_decides_on_suggestions(caller_factory: CallerFactory) -> None:
+    admin = caller_factory("graph-deciding-client", scopes=EVERYTHING)
+    with KnowledgeClient(admin.url, admin.client_id, admin.secret) as client:
+        said = [fact("a", "USES", "b"), fact("c", "USES", "d")]
+        assert client.assert_facts(said, project_id="p1").suggested == 2
+        first = client.suggestions(project_id="p1", limit=1)
+        rest = client.suggestions(project_id="p1", limit=1, cursor=first.next_cursor)
+        assert rest.next_cursor is None
+        (yes,), (no,) = first.facts, rest.facts
+        confirmed = client.confirm(yes.fact_id, project_id="p1")
+        assert (confirmed.fact_id, confirmed.suggestion) == (yes.fact_id, "confirmed")
+        assert client.reject(str(no.fact_id), project_id="p1").suggestion == "rejected"
+        assert client.suggestions(project_id="p1").facts == ()
+        with pytest.raises(RequestRefused, match="there is no suggestion"):
+            client.confirm("../x", project_id="p1")

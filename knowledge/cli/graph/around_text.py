@@ -25,14 +25,21 @@ def subgraph_text(graph: Subgraph, hops: int) -> str:
         legend = "→ subject to object  ← object to subject"
         is_repeated = any(f" {ELSEWHERE} " in f"{line} " for line in tree)
         parts.append(f"{legend}  {ELSEWHERE} shown elsewhere too" if is_repeated else legend)
-    else:
-        parts.append("No fact found in what this client may read.")
+    if alone := _alone(graph):
+        names = ", ".join(map(name, alone))
+        parts.append(f"No fact about {names} found in what this client may read.")
     if graph.is_full:
         parts.append("There is more: raise --max-nodes or --max-edges, or ask for fewer hops.")
     if graph.cut:
         names = ", ".join(map(name, graph.cut[:10]))
         parts.append(f"More facts than were followed at: {names} (raise --fan-out).")
     return "\n\n".join(parts)
+
+
+def _alone(graph: Subgraph) -> list[str]:
+    """The entities asked about that no fact speaks of."""
+    ends = {key for edge in graph.edges for key in (edge.source, edge.target)}
+    return [node.name for node in graph.nodes if node.distance == 0 and node.key not in ends]
 
 
 class _Tree:
@@ -47,6 +54,7 @@ class _Tree:
         for edge in graph.edges:
             for key in dict.fromkeys((edge.source, edge.target)):
                 self.at.setdefault(key, []).append(edge)
+        self.objects = {edge.fact.fact_id: edge.fact.object for edge in graph.edges}
         self.printed: set[UUID] = set()
 
     def rows(self) -> Iterator[tuple[str, ...]]:
@@ -72,7 +80,7 @@ class _Tree:
         arrow = "→" if edge.source == key else "←"
         node = self.nodes[child]
         title = self._title(node) if is_first else f"{name(node.name)} {ELSEWHERE}"
-        note = "; ".join(notes(edge.fact, {}))
+        note = "; ".join(notes(edge.fact, self.objects))
         return (f"{branch}{arrow} {edge.fact.predicate}  {title}", *said(edge.fact), note)
 
     def _title(self, node: Node) -> str:

@@ -12,6 +12,7 @@ import click
 from knowledge.cli import options
 from knowledge.cli.searching import require_caller
 from knowledge.cli.session import opened
+from knowledge.errors import InvalidInput
 from knowledge.graph.querying import FactReader
 from knowledge.graph.questions import Sieve
 from knowledge.model.fact import Domain
@@ -98,6 +99,8 @@ def read_sieve(
     suggestions: bool,
 ) -> Sieve:
     """Raises `InvalidInput` for a window that ends before it begins."""
+    if between is not None and between[0] >= between[1]:
+        raise InvalidInput("--between FROM TO: TO is not later than FROM")
     return Sieve(
         domains=tuple(Domain(domain) for domain in dict.fromkeys(domains)),
         namespace=namespace,

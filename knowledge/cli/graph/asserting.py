@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -50,6 +50,7 @@ class Asserted:
     restated: int = 0
     outdated: int = 0
     unchanged: int = 0
+    ended: int = 0
     closed: Counter[str] = field(default_factory=Counter)
     suggested: int = 0
     is_inference_cut: bool = False
@@ -62,6 +63,7 @@ class Asserted:
         self.restated += written.restated
         self.outdated += written.outdated
         self.unchanged += written.unchanged
+        self.ended += written.ended
         self.closed.update(reason for _, reason in written.closed)
         self.suggested += written.suggested
         self.is_inference_cut |= written.is_inference_cut
@@ -177,13 +179,18 @@ def _assert(
             )
         except (InvalidInput, NotFound, Forbidden) as error:
             raise type(error)(
-                f"{facts.name}, lines {lines[0].number:,} to {lines[-1].number:,}:"
+                f"{facts.name}, {_place(lines)}:"
                 f" {error.message} (before them {plural(done.facts, 'fact')} were written)"
             ) from error
         done.add(written)
         if done.facts // REPORTED_EVERY > (done.facts - len(lines)) // REPORTED_EVERY:
             show(f"asserted {done.facts:,} of {count:,} facts")
     return done
+
+
+def _place(lines: Sequence[Line]) -> str:
+    first, last = lines[0].number, lines[-1].number
+    return f"line {first:,}" if first == last else f"lines {first:,} to {last:,}"
 
 
 def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
@@ -203,7 +210,7 @@ def _text(tenant_id: str, project_id: str, ontology: str, done: Asserted) -> str
             ("added", f"{done.added:,}"),
             ("restated", f"{done.restated:,}" if done.restated else ""),
             ("outdated", f"{done.outdated:,} (a later telling is known)" if done.outdated else ""),
-            ("unchanged", f"{done.unchanged:,}" if done.unchanged else ""),
+            ("unchanged", _unchanged(done)),
             ("closed", f"{done.closed.total():,} ({reasons})" if done.closed else ""),
             ("suggested", suggested if done.suggested else ""),
             ("ontology", f"{ontology}: {remarks}"),
@@ -217,6 +224,17 @@ def _text(tenant_id: str, project_id: str, ontology: str, done: Asserted) -> str
     return "\n".join([heading, lines, *shown])
 
 
+def _unchanged(done: Asserted) -> str:
+    """With a hint where what is repeated is believed no longer."""
+    if not done.ended:
+        return f"{done.unchanged:,}" if done.unchanged else ""
+    were = "was" if done.ended == 1 else "were"
+    return (
+        f"{done.unchanged:,} ({done.ended:,} of them {were} retracted or corrected since:"
+        " to say it again, give observedAt or a newer sourceVersion)"
+    )
+
+
 def _wire(tenant_id: str, project_id: str, ontology: str, done: Asserted) -> dict[str, Any]:
     return {
         "tenantId": tenant_id,
@@ -226,6 +244,7 @@ def _wire(tenant_id: str, project_id: str, ontology: str, done: Asserted) -> dic
         "restated": done.restated,
         "outdated": done.outdated,
         "unchanged": done.unchanged,
+        "ended": done.ended,
         "closed": dict(sorted(done.closed.items())),
         "suggested": done.suggested,
         "inferenceTruncated": done.is_inference_cut,

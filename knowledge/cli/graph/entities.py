@@ -11,11 +11,19 @@ from knowledge.cli import options
 from knowledge.cli.graph.text import instant, name
 from knowledge.cli.output import one_line, print_json, table
 from knowledge.cli.session import opened
-from knowledge.model.fact import DEFAULT_NAMESPACE, require_name, require_namespace, require_type
+from knowledge.model.fact import (
+    DEFAULT_NAMESPACE,
+    EntityName,
+    name_key,
+    require_name,
+    require_namespace,
+    require_type,
+)
 from knowledge.model.identity import require_slug
 from knowledge.retrieval.wire import time_to_wire
 from knowledge.storage.postgres.database import Row
 from knowledge.storage.postgres.facts import entities
+from knowledge.storage.postgres.facts.places import is_mentioned
 from knowledge.storage.postgres.facts.sources import require_tenant
 
 OPERATOR = "operator"
@@ -55,6 +63,11 @@ def merge_command(
             reason=reason and require_name(reason, "--reason"),
             by=OPERATOR,
         )
+        unknown = [
+            end
+            for end, end_type in ((named, type_), (target, into_type))
+            if not is_mentioned(runtime.app, tenant, EntityName(name_key(end), namespace, end_type))
+        ]
     if as_json:
         print_json({"mergeId": str(merge_id)})
     else:
@@ -62,6 +75,10 @@ def merge_command(
             f"{name(named)} stands for {name(target)} in {namespace}, from the next request on"
             f" (undo: knowledge graph merges undo {merge_id} --tenant {tenant})."
         )
+        for end in unknown:
+            click.echo(
+                f"No fact in {namespace} names {name(end)} yet: look whether it is spelt so."
+            )
 
 
 @click.group("merges")

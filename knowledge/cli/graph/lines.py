@@ -7,7 +7,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import fstat
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
 from knowledge.errors import InvalidFact
-from knowledge.graph.reading import Teller, read_fact
-from knowledge.model.fact import Statement
+from knowledge.graph.reading import FIELDS, Teller, read_fact
+from knowledge.model.fact import Domain, Statement
 
 MAX_LINE_BYTES: Final = 1_000_000
 STDIN: Final = "-"
@@ -95,7 +95,37 @@ def read_line(line: Line, teller: Teller) -> Statement:
         raise InvalidFact(f"not valid JSON: {error.msg} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise InvalidFact(f"not valid JSON: {str(error).splitlines()[0][:100]}") from error
+    if isinstance(given, dict):
+        _require_complete(given, teller)
     return read_fact(given, teller)
+
+
+def _require_complete(given: Mapping[str, Any], teller: Teller) -> None:
+    """Raises `InvalidFact` where several fields are missing, with all of them: one that is alone is
+    `read_fact`'s to name."""
+    missing = [name for name in ("subject", "predicate", "object") if given.get(name) is None]
+    if _needs_domain(given, teller):
+        missing.append("domain")
+    if given.get("sourceId") is not None:
+        provenance: tuple[str, ...] = ("sourceVersion",)
+    elif given.get("client") is not None or given.get("sessionId") is not None:
+        provenance = ("client", "sessionId")
+    else:
+        provenance = ("sourceId", "sourceVersion")
+    missing += [name for name in provenance if given.get(name) is None]
+    known = given.keys() <= FIELDS
+    if known and len(missing) > 1 and missing != ["sourceId", "sourceVersion"]:
+        domains = f" (domain is one of {', '.join(Domain)})" if "domain" in missing else ""
+        raise InvalidFact(f"{', '.join(missing[:-1])} and {missing[-1]} are missing{domains}")
+
+
+def _needs_domain(given: Mapping[str, Any], teller: Teller) -> bool:
+    """Whether neither the fact, nor the teller, nor the ontology says its domain."""
+    predicate = given.get("predicate")
+    if given.get("domain") is not None or teller.domain is not None:
+        return False
+    known = teller.ontology.find(predicate) if isinstance(predicate, str) else None
+    return predicate is not None and (known is None or known.domain is None)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ import click
 
 from knowledge.cli import options
 from knowledge.cli.graph.text import instant, remark_lines
-from knowledge.cli.output import one_line, print_json, table
+from knowledge.cli.output import one_line, plural, print_json, table
 from knowledge.cli.session import opened
 from knowledge.errors import InvalidOntology
 from knowledge.graph.ontologies import (
@@ -23,10 +24,13 @@ from knowledge.graph.ontology.model import Ontology
 from knowledge.graph.ontology.writing import format_ontology
 from knowledge.model.identity import require_slug
 from knowledge.retrieval.wire import time_to_wire
+from knowledge.storage.postgres.database import Database
 from knowledge.storage.postgres.facts import ontologies as stored
+from knowledge.storage.postgres.facts.places import projects_with_facts
 from knowledge.storage.postgres.facts.sources import require_tenant
 
 REMARKS_SHOWN: Final = 50
+PROJECTS_SHOWN: Final = 5
 OPERATOR: Final = "operator"
 _file = click.argument("file", type=click.Path(path_type=Path), metavar="FILE.yaml")
 
@@ -65,7 +69,10 @@ def check(file: Path, tenant: str, as_json: bool) -> None:
         return
     click.echo(f"{wanted.identity} instead of {old.identity}, which is in force for {tenant}:")
     click.echo(_text(found))
-    click.echo(f"Nothing was written: knowledge graph ontology set {file} --tenant {tenant}")
+    click.echo(
+        f"Put it in force with: knowledge graph ontology set {file} --tenant {tenant}"
+        " (this check changed nothing)"
+    )
 
 
 @ontology_command.command("set", short_help="Put a new version in force.")
@@ -78,15 +85,23 @@ def set_(file: Path, tenant: str, as_json: bool) -> None:
     with opened() as runtime:
         require_tenant(runtime.app, require_slug(tenant, "tenant"))
         old = tenant_ontology(runtime.app, tenant)
-        found = put_in_force(runtime.app, tenant, wanted, by=OPERATOR)
+        is_known = _is_known(runtime.app, tenant, old, wanted)
+        found = (
+            revalidate(runtime.app, tenant, wanted)
+            if is_known
+            else put_in_force(runtime.app, tenant, wanted, by=OPERATOR)
+        )
+        projects = projects_with_facts(runtime.app, tenant)
     if as_json:
         print_json(_report(found, old, is_set=True))
         return
+    if is_known:
+        click.echo(f"{wanted.identity} is in force for {tenant} already: nothing was changed.")
+        return
     click.echo(f"{wanted.identity} is in force for {tenant}, in the place of {old.identity}:")
     click.echo(_text(found))
-    click.echo(
-        f"Apply its rules to known facts: knowledge graph infer --tenant {tenant} --project P"
-    )
+    for line in _inferring(tenant, projects):
+        click.echo(line)
 
 
 @ontology_command.command("versions", short_help="Every version that was put in force.")
@@ -123,6 +138,24 @@ def _read(file: Path) -> Ontology:
     except UnicodeDecodeError as error:
         raise InvalidOntology(f"{file} is not UTF-8") from error
     return read_ontology(text, where=str(file))
+
+
+def _is_known(app: Database, tenant: str, old: Ontology, wanted: Ontology) -> bool:
+    """Whether the tenant put this very document in force, and no other since."""
+    is_same = format_ontology(old) == format_ontology(wanted)
+    return is_same and bool(stored.versions(app, tenant))
+
+
+def _inferring(tenant: str, projects: Sequence[str]) -> Iterator[str]:
+    """How to apply new rules to known facts, where there are any."""
+    if not projects:
+        return
+    yield "Its rules apply to what is told from now on. To apply them to known facts too:"
+    for project in projects[:PROJECTS_SHOWN]:
+        yield f"  knowledge graph infer --tenant {tenant} --project {project}"
+    hidden = len(projects) - PROJECTS_SHOWN
+    if hidden > 0:
+        yield f"  and likewise for {plural(hidden, 'other project')} of {tenant}"
 
 
 def _text(found: Revalidated) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -10,9 +11,11 @@ from knowledge.cli import options
 from knowledge.cli.graph import asking
 from knowledge.cli.graph.text import facts_text, more_line, scope_line
 from knowledge.cli.output import plural, print_json
-from knowledge.graph.querying import FactAnswer
-from knowledge.graph.questions import MAX_LIMIT, FactQuestion
+from knowledge.graph.ontology.model import Ontology
+from knowledge.graph.querying import FactAnswer, FactReader
+from knowledge.graph.questions import EVER, MAX_LIMIT, FactQuestion, Sieve
 from knowledge.graph.wire import answer_to_wire
+from knowledge.model.scope import Caller
 
 
 @click.command("query", short_help="Facts by subject, predicate, object and time.")
@@ -56,19 +59,46 @@ def query_command(
         limit=limit,
         cursor=cursor,
     )
-    answer = asking.ask(tenant, client, lambda reader, caller: reader.query(caller, question))
+    answer, hint = asking.ask(
+        tenant, client, lambda reader, caller: _asked(reader, caller, question)
+    )
     if as_json:
         print_json(answer_to_wire(answer))
     else:
-        click.echo(_text(answer, with_ids=with_ids))
+        click.echo(_text(answer, hint, with_ids=with_ids))
 
 
-def _text(answer: FactAnswer, *, with_ids: bool) -> str:
+async def _asked(
+    reader: FactReader, caller: Caller, question: FactQuestion
+) -> tuple[FactAnswer, str | None]:
+    """The answer; where it is empty, what may be wrong with the question."""
+    answer = await reader.query(caller, question)
+    if answer.facts or question.predicate is None:
+        return answer, None
+    ontology = (await reader.plan(caller, question.project_id)).ontology
+    if ontology.find(question.predicate) is not None:
+        return answer, None
+    ever = Sieve(between=EVER, suggestions=True)
+    known = FactQuestion(question.project_id, predicate=question.predicate, sieve=ever, limit=1)
+    if (await reader.query(caller, known)).facts:
+        return answer, None
+    return answer, _unknown(question.predicate, ontology)
+
+
+def _unknown(predicate: str, ontology: Ontology) -> str:
+    close = get_close_matches(predicate, ontology.predicates, n=1)
+    meant = f" Did you mean {close[0]}?" if close else ""
+    return f"Ontology {ontology.identity} has no predicate {predicate}, nor has any fact.{meant}"
+
+
+def _text(answer: FactAnswer, hint: str | None, *, with_ids: bool) -> str:
     parts = [scope_line(answer.scope, plural(len(answer.facts), "fact"), answer.as_of)]
     if answer.facts:
         parts.append(facts_text(answer.facts, with_ids=with_ids))
     else:
         parts.append("No fact found in what this client may read.")
+    if hint is not None:
+        parts.append(hint)
     if answer.next_cursor is not None:
         parts.append(more_line(answer.next_cursor))
     return "\n\n".join(parts)

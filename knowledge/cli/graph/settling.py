@@ -60,6 +60,8 @@ def suggestions_command() -> None:
 @options.tenant
 @options.project
 @asking.as_client
+@click.option("--subject", metavar="S", help="Only of this entity.")
+@click.option("--predicate", metavar="P", help="Only this predicate.")
 @click.option("--limit", type=click.IntRange(1, MAX_LIMIT), default=100, show_default=True)
 @asking.cursor
 @options.as_json
@@ -67,6 +69,8 @@ def list_(
     tenant: str,
     project: str,
     client: str | None,
+    subject: str | None,
+    predicate: str | None,
     limit: int,
     cursor: str | None,
     as_json: bool,
@@ -74,6 +78,8 @@ def list_(
     """Inferred facts that nobody confirmed or rejected, as a client may read them."""
     question = FactQuestion(
         project_id=project,
+        subject=subject,
+        predicate=predicate,
         sieve=Sieve(between=EVER),
         suggestions_only=True,
         limit=limit,

@@ -58,8 +58,9 @@ def notes(fact: Fact, objects: Mapping[uuid.UUID, str]) -> list[str]:
     found = []
     if fact.contradicts:
         others = [name(objects[other]) for other in fact.contradicts if other in objects]
-        hidden = len(fact.contradicts) - len(others)
-        found.append(f"CONTRADICTS {', '.join(others + ([f'{hidden} more'] if hidden else []))}")
+        if hidden := len(fact.contradicts) - len(others):
+            others.append(f"{hidden} more" if others else plural(hidden, "fact"))
+        found.append(f"CONTRADICTS {', '.join(others)}")
     if fact.suggestion == "suggested":
         found.append(f"SUGGESTION by {one_line(fact.rule or '-', NAME_CHARS)}")
     elif fact.rule is not None:

@@ -68,7 +68,12 @@ def test_a_cut_is_said(told: Graph) -> None:
 
 
 def test_nothing_around_is_said(told: Graph) -> None:
-    assert "No fact found in what this client may read." in told.ask("expand", "nobody").out
+    unknown = "No fact about nobody found in what this client may read."
+    assert unknown in told.ask("expand", "nobody").out
+    beside = told.ask("expand", "payments", "nobody").out
+    assert unknown in beside
+    assert "→ CALLS_API_OF  ledger" in beside
+    assert "No fact about" not in told.ask("expand", "payments").out
 
 
 def test_a_path_is_a_chain_with_its_facts_below(told: Graph) -> None:

@@ -99,6 +99,16 @@ def test_a_new_project_is_created_once_the_file_is_good(graph: Graph, knowledge:
         (USES | {"trustTier": "Gospel"}, "trustTier is not one of"),
         (USES | {"mood": "good"}, "unknown field 'mood'"),
         (without("domain"), "domain is missing"),
+        (
+            {"subject": "a", "predicate": "SHOUTS_AT", "sourceId": "cmdb"},
+            "object, domain and sourceVersion are missing (domain is one of code, architecture",
+        ),
+        ({"client": "agent"}, "subject, predicate, object and sessionId are missing"),
+        (
+            {"subject": "a", "predicate": "USES_MESSAGE_BROKER"},
+            "object, sourceId and sourceVersion are missing",
+        ),
+        ({"subject": "a", "mood": "good"}, "unknown field 'mood'"),
         ("[1]", "a fact is a JSON object"),
         ('{"subject":', "not valid JSON: "),
         ("[" * 100_000, "not valid JSON: "),
@@ -143,6 +153,23 @@ def test_a_correction_of_an_unknown_fact_names_its_lines(graph: Graph) -> None:
         f"{file}, lines 1 to 2: there is no fact {unknown} (before them 0 facts were written)"
     )
     assert graph.facts() == []
+    file = graph.write(said("a", "USES", "c", corrects=unknown))
+    assert graph.run("assert", file, *graph.place).failure == (
+        f"{file}, line 1: there is no fact {unknown} (before them 0 facts were written)"
+    )
+
+
+def test_a_repeated_fact_that_was_retracted_is_counted(graph: Graph) -> None:
+    file = graph.write(USES, said("a", "USES", "c"))
+    graph.run("assert", file, *graph.place)
+    graph.run("retract", graph.fact_id("b"), *graph.place)
+    done = graph.run("assert", file, *graph.place, "--json").json
+    assert (done["unchanged"], done["ended"]) == (2, 1)
+    shown = graph.run("assert", file, *graph.place).out
+    assert "unchanged  2 (1 of them was retracted or corrected since: to say it again," in shown
+    assert [fact["object"] for fact in graph.facts()] == ["c"]
+    graph.tell(said("a", "USES", "b", observedAt="2090"))
+    assert {fact["object"] for fact in graph.facts()} == {"b", "c"}
 
 
 def test_an_empty_a_missing_file_and_a_folder_are_one_line_each(graph: Graph) -> None:

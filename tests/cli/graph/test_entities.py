@@ -23,6 +23,28 @@ def test_a_merged_name_finds_the_entity_until_the_merge_is_undone(graph: Graph) 
     assert again.failure == f"there is no merge {merge['mergeId']}, or it was undone"
 
 
+def test_a_name_that_no_fact_has_is_merged_with_a_hint(graph: Graph) -> None:
+    graph.tell(
+        said("payments", "USES", "ledger", subjectType="service"),
+        said("PSP", "USES", "cards", namespace="crm"),
+    )
+    tenant = ("--tenant", graph.tenant)
+    hint = "No fact in {} names {} yet: look whether it is spelt so."
+    assert graph.run("merge", "PSP", "payments", *tenant).out.splitlines()[1:] == [
+        hint.format("default", "PSP")
+    ]
+    there = ("--namespace", "crm")
+    assert graph.run("merge", "Cards", "paymnts", *tenant, *there).out.splitlines()[1:] == [
+        hint.format("crm", "paymnts")
+    ]
+    typed = ("--type", "service", "--into-type", "team")
+    assert "No fact" not in graph.run("merge", "Payments", "ledger", *tenant, *typed).out
+    other = ("--type", "team")
+    assert hint.format("default", "payments") in (
+        graph.run("merge", "payments", "ledger", *tenant, *other).out
+    )
+
+
 def test_types_and_namespace_of_a_merge_are_kept(graph: Graph) -> None:
     tenant = ("--tenant", graph.tenant)
     options = ("--type", "service", "--into-type", "team", "--namespace", "crm")

@@ -38,14 +38,37 @@ def test_a_belief_that_was_closed_stays_visible_with_the_reason(graph: Graph) ->
     graph.run("retract", graph.fact_id("gone"), *graph.place)
     shown = graph.ask("history", "a").out
     closed = {row.split()[2]: row for row in rows(shown, "a USES …") if row.startswith("✗")}
-    assert closed.keys() == {"wrong", "gone", "same"}
+    assert closed.keys() == {"wrong", "gone"}
     assert " corrected 2" in closed["wrong"]
     assert closed["wrong"].endswith(": a USES right")
     assert " retracted 2" in closed["gone"]
     assert closed["gone"].endswith(" by operator")
-    assert " restated 2" in closed["same"]
-    assert closed["same"].endswith(" by cmdb@v2")
     assert shown.splitlines()[-1] == "● holds now  ✗ believed no longer"
+
+
+def test_a_fact_that_was_told_again_is_one_line_and_no_loss_of_belief(graph: Graph) -> None:
+    graph.tell(said("a", "USES", "same", confidence=0.5, observedAt="2024"))
+    graph.tell(said("a", "USES", "same", sourceVersion="v2", observedAt="2025"))
+    shown = graph.ask("history", "a").out
+    assert "· 2 tellings of a" in shown.splitlines()[0]
+    assert rows(shown, "a USES …") == [
+        "● always same SourceFact 1 cmdb@v2 told before by cmdb@v1 with SourceFact 0.5"
+    ]
+    assert shown.splitlines()[-1] == "● holds now"
+    graph.tell(said("a", "USES", "same", sourceVersion="v3", observedAt="2026"))
+    graph.run("retract", graph.fact_id("same"), *graph.place)
+    (row,) = rows(graph.ask("history", "a").out, "a USES …")
+    assert row.startswith("✗ always same SourceFact 1 cmdb@v3 retracted 2")
+    assert row.endswith("; told 2 times before, first by cmdb@v1 with SourceFact 0.5")
+
+
+def test_a_telling_whose_repetition_is_cut_off_is_marked_as_told_again(graph: Graph) -> None:
+    graph.tell(said("a", "USES", "same", observedAt="2024"))
+    graph.tell(said("a", "USES", "same", sourceVersion="v2", observedAt="2025"))
+    shown = graph.ask("history", "a", "--limit", 1).out
+    (row,) = rows(shown, "a USES …")
+    assert row.startswith("↻ always same SourceFact 1 cmdb@v1 told again 2")
+    assert "↻ told again since" in shown
 
 
 def test_a_history_is_narrowed_and_cut(graph: Graph) -> None:

@@ -34,6 +34,10 @@ def test_a_check_reports_and_writes_nothing(graph: Graph, document: Path) -> Non
     assert (
         "1 fact   wrong_domain: SHOUTS_AT is of the domain organization, not architecture" in shown
     )
+    assert shown.splitlines()[-1] == (
+        f"Put it in force with: knowledge graph ontology set {document} --tenant {graph.tenant}"
+        " (this check changed nothing)"
+    )
     report = graph.run("ontology", "check", document, "--tenant", graph.tenant, "--json").json
     assert (report["version"], report["inForce"]) == (2, False)
     assert report["before"] == {"name": "default", "version": 1, "closed": False}
@@ -57,6 +61,41 @@ def test_a_new_version_is_put_in_force_and_listed(graph: Graph, document: Path) 
     assert (wire["name"], wire["document"]) == ("acme", shown)
 
 
+def test_the_document_in_force_set_again_changes_nothing(graph: Graph, document: Path) -> None:
+    setting = ("ontology", "set", document, "--tenant", graph.tenant)
+    graph.run(*setting)
+    document.write_text("# read again\n" + DOCUMENT)
+    done = graph.run(*setting)
+    assert (done.code, done.out) == (
+        0,
+        f"acme@2 is in force for {graph.tenant} already: nothing was changed.\n",
+    )
+    report = graph.run(*setting, "--json").json
+    assert (report["version"], report["inForce"], report["changes"]) == (2, True, [])
+    listing = graph.run("ontology", "versions", "--tenant", graph.tenant, "--json").json
+    assert len(listing["versions"]) == 1
+
+
+def test_projects_whose_facts_new_rules_may_be_applied_to_are_named(
+    graph: Graph, document: Path
+) -> None:
+    setting = ("ontology", "set", document, "--tenant", graph.tenant)
+    assert "knowledge graph infer" not in graph.run(*setting).out
+    graph.tell(said("a", "USES", "b"))
+    for number in range(6):
+        place = ("--tenant", graph.tenant, "--project", f"q{number}")
+        graph.run("assert", graph.write(said("a", "USES", "b")), *place)
+    document.write_text(DOCUMENT.replace("version: 2", "version: 3"))
+    shown = graph.run(*setting).out.splitlines()
+    assert shown[-6:] == [
+        *(
+            f"  knowledge graph infer --tenant {graph.tenant} --project {project}"
+            for project in ("p1", "q0", "q1", "q2", "q3")
+        ),
+        f"  and likewise for 2 other projects of {graph.tenant}",
+    ]
+
+
 def test_what_is_shown_can_be_set_again_as_a_new_version(graph: Graph, document: Path) -> None:
     graph.run("ontology", "set", document, "--tenant", graph.tenant)
     shown = graph.run("ontology", "show", "--tenant", graph.tenant).out
@@ -68,6 +107,7 @@ def test_what_is_shown_can_be_set_again_as_a_new_version(graph: Graph, document:
 def test_a_version_that_is_not_newer_is_one_line(graph: Graph, document: Path) -> None:
     setting = ("ontology", "set", document, "--tenant", graph.tenant)
     graph.run(*setting)
+    document.write_text(DOCUMENT + "  WHISPERS_TO:\n    domain: organization\n")
     assert graph.run(*setting).failure == (
         "version 2 is not newer than 2, which is in force: write version: 3"
     )

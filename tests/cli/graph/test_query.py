@@ -103,6 +103,20 @@ def test_another_question_s_cursor_is_refused(told: Graph, knowledge: Knowledge)
     assert told.run("query", *asked, "--limit", 1, "--cursor", cursor).failure == refusal
 
 
+def test_an_unknown_predicate_that_finds_nothing_is_said(told: Graph) -> None:
+    shown = told.ask("query", "--predicate", "DEPNDS_ON").out
+    assert "No fact found in what this client may read." in shown
+    assert shown.endswith(
+        "Ontology default@1 has no predicate DEPNDS_ON, nor has any fact."
+        " Did you mean DEPENDS_ON?\n"
+    )
+    assert "has no predicate" not in told.ask("query", "--predicate", "OWNED_BY").out
+    told.tell(said("a", "SHOUTS_AT", "b", validTo="2020"))
+    assert "has no predicate" not in told.ask("query", "--predicate", "SHOUTS_AT").out
+    wire = told.ask("query", "--predicate", "DEPNDS_ON", "--json").json
+    assert (wire["facts"], wire["nextCursor"]) == ([], None)
+
+
 def test_text_of_a_fact_does_not_act_on_the_terminal(told: Graph) -> None:
     told.tell(said("a", "USES", "b\u202egnp.exe"))
     assert "\u202e" not in told.ask("query").out
@@ -114,7 +128,8 @@ def test_text_of_a_fact_does_not_act_on_the_terminal(told: Graph) -> None:
     [
         (("--predicate", "uses"), "predicate 'uses' is not UPPER_SNAKE_CASE"),
         (("--subject", "x" * 513), "subject has 513 characters"),
-        (("--between", "2025", "2024"), "between ends before it begins"),
+        (("--between", "2025", "2024"), "--between FROM TO: TO is not later than FROM"),
+        (("--between", "2024", "2024"), "--between FROM TO: TO is not later than FROM"),
         (("--cursor", "nonsense"), "cursor is not one that this question gave"),
     ],
 )

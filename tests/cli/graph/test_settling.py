@@ -19,10 +19,12 @@ def test_suggestions_are_listed_confirmed_and_rejected(graph: Graph) -> None:
     assert done.json == {"factId": no, "suggestion": "rejected"}
     assert graph.suggestions() == {}
     assert [fact["factId"] for fact in graph.facts("--predicate", "USED_BY")] == [yes]
-    again = graph.run("suggestions", "confirm", yes, *graph.place)
-    assert again.failure == f"suggestion {yes} is confirmed already"
-    again = graph.run("suggestions", "reject", no, *graph.place)
-    assert again.failure == f"suggestion {no} is rejected: nothing is left to decide"
+    assert graph.run("suggestions", "confirm", yes, *graph.place).code == 0
+    assert graph.run("suggestions", "reject", no, *graph.place).code == 0
+    other = graph.run("suggestions", "reject", yes, *graph.place)
+    assert other.failure == f"suggestion {yes} is confirmed: it cannot be rejected"
+    other = graph.run("suggestions", "confirm", no, *graph.place)
+    assert other.failure == f"suggestion {no} is rejected: it cannot be confirmed"
 
 
 def test_a_page_of_suggestions_ends_with_a_cursor(graph: Graph) -> None:
@@ -32,6 +34,19 @@ def test_a_page_of_suggestions_ends_with_a_cursor(graph: Graph) -> None:
     rest = graph.run(*listing, "--cursor", first["nextCursor"], "--json").json
     assert (len(first["facts"]), len(rest["facts"])) == (2, 1)
     assert "There are more" in graph.run(*listing).out
+
+
+def test_suggestions_are_narrowed_by_subject_and_predicate(graph: Graph) -> None:
+    graph.tell(said("a", "USES", "b"), said("a", "OWNED_BY", "t"), said("c", "USES", "d"))
+
+    def listed(*arguments: object) -> set[str]:
+        listing = ("suggestions", "list", *graph.place, "--as", graph.client)
+        facts = graph.run(*listing, *arguments, "--json").json["facts"]
+        return {f"{fact['subject']} {fact['predicate']} {fact['object']}" for fact in facts}
+
+    assert listed("--predicate", "USED_BY") == {"b USED_BY a", "d USED_BY c"}
+    assert listed("--subject", "T") == {"t OWNS a"}
+    assert listed("--subject", "t", "--predicate", "USED_BY") == set()
 
 
 def test_a_fact_that_is_no_suggestion_is_not_settled(graph: Graph) -> None:

@@ -50,6 +50,18 @@ def test_collections_that_the_source_published_in_are_shown(
     assert source["collections"] == ["docs"]
 
 
+def test_a_source_that_only_said_facts_is_deleted_like_one_of_documents(
+    graph: Graph, docs: tuple[str, ...]
+) -> None:
+    graph.tell(said("a", "USES", "b"), said("a", "USES", "c", sourceId="wiki"))
+    options = ("--tenant", graph.tenant, "--collection", "docs")
+    done = graph.knowledge("sources", "delete", "cmdb", *options)
+    assert done.code == 0, done.err
+    assert [fact["object"] for fact in graph.facts()] == ["c"]
+    listed = graph.run("sources", "list", *graph.place, "--json").json["sources"]
+    assert [source["deletedAt"] is not None for source in listed] == [True, False]
+
+
 def test_an_unknown_source_or_project_is_one_line(graph: Graph) -> None:
     done = graph.run("sources", "acl", "typo", *graph.place, "--acl", "nobody")
     assert done.failure == "no source typo said a fact in project p1"

@@ -25,7 +25,7 @@ _SAME_READERS: Final = """
     g.recorded_at <= %(known_at)s and (g.closed_at is null or g.closed_at > %(known_at)s)
     and g.suggestion is distinct from 'suggested' and g.acl is not distinct from f.acl
     and (g.source_id is not distinct from f.source_id
-         or source_readers(g.project_id, g.source_id) is not distinct from source_readers(f.project_id, f.source_id))
+         or %(readers)s::jsonb ->> g.source_id is not distinct from %(readers)s::jsonb ->> f.source_id)
     and (g.chunk_id is null or chunk_is_readable(g.project_id, %(acl)s, g.collection_id, g.chunk_id))
     and (g.lineage_sources is null or not g.lineage_sources && %(denied)s)
 """
@@ -60,7 +60,8 @@ WINDOWS: Final = f"""
     ) w
 """
 """``holds_from`` and ``holds_to`` of a fact ``f``, computed from what precedes and follows it on its
-timeline, believed at ``known_at`` and with the same readers; needs ``acl`` and ``denied`` too.
+timeline, believed at ``known_at`` and with the same readers; needs ``acl``, ``denied`` and
+``readers`` (of the sources that not everyone may read) too.
 
 ``coalesce`` keeps the planner from multiplying what it thinks of each condition: it would expect to
 find none, and read and sort a whole timeline instead of going along its index to the next fact."""

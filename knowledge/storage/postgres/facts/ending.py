@@ -51,6 +51,45 @@ def close(
     return rows
 
 
+def restricted_sources(connection: Transaction, project_id: str) -> str:
+    """JSON of the sources that not everyone may read, with who may."""
+    row = connection.execute(
+        "select restricted_sources(%s)::text as readers", [project_id]
+    ).fetchone()
+    assert row is not None
+    return str(row["readers"])
+
+
+_VISIBLE: Final = """
+    (%(acl)s::text[] is null
+     or (f.acl is null or f.acl && %(acl)s)
+     and (f.source_id is null or f.source_id <> all(%(denied)s))
+     and (f.lineage_sources is null or not f.lineage_sources && %(denied)s)
+     and (f.chunk_id is null or chunk_is_readable(f.project_id, %(acl)s, f.collection_id, f.chunk_id)))
+"""
+"""What the writer sees; with ``acl`` null everything."""
+
+
+def visible_facts(
+    connection: Transaction,
+    fact_ids: Sequence[uuid.UUID],
+    *,
+    acl: Sequence[str] | None,
+    denied: Iterable[str],
+) -> set[uuid.UUID]:
+    """Those that the writer sees."""
+    rows = connection.execute(
+        "select distinct f.fact_id from unnest(%(facts)s::uuid[]) as k(id) cross join lateral ("
+        "select * from graph_facts where fact_id = k.id offset 0) f where " + _VISIBLE,
+        {
+            "facts": list(fact_ids),
+            "acl": None if acl is None else list(acl),
+            "denied": sorted(denied),
+        },
+    ).fetchall()
+    return {row["fact_id"] for row in rows}
+
+
 def find_for_writing(
     connection: Transaction,
     project_id: str,
@@ -59,17 +98,17 @@ def find_for_writing(
     acl: Sequence[str] | None,
     denied: Iterable[str],
 ) -> Row | None:
-    """Trust, tier and owner of a fact's last telling, if the writer sees it (None: all)."""
+    """What a fact is and whose, by its last telling, if the writer sees it (None: all); ``teller`` is
+    who told it first."""
     return connection.execute(
-        "select f.trust, f.trust_tier, f.principal, f.source_id, f.predicate, f.rule, f.suggestion, f.closed_at, f.closing"
+        "select f.trust, f.trust_tier, f.principal, f.source_id, f.namespace, f.subject_key, f.acl,"
+        " f.predicate, f.rule, f.suggestion, f.closed_at, f.closing,"
+        " (select t.principal from graph_facts t where t.fact_id = f.fact_id"
+        "  order by t.recorded_at, t.telling_id limit 1) as teller"
         " from graph_facts f"
-        " where f.fact_id = %(fact)s and f.project_id = %(project)s and (%(acl)s::text[] is null"
-        " or (f.acl is null or f.acl && %(acl)s)"
-        " and (f.source_id is null or f.source_id <> all(%(denied)s))"
-        " and (f.lineage_sources is null or not f.lineage_sources && %(denied)s)"
-        " and (f.chunk_id is null"
-        "      or chunk_is_readable(f.project_id, %(acl)s, f.collection_id, f.chunk_id)))"
-        " order by f.closed_at desc nulls first limit 1",
+        " where f.fact_id = %(fact)s and f.project_id = %(project)s and "
+        + _VISIBLE
+        + " order by f.closed_at desc nulls first limit 1",
         {
             "fact": fact_id,
             "project": project_id,
@@ -85,7 +124,7 @@ _BEFORE: Final = """
         > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
     and f.telling_id not in (select unnest(%(added)s::uuid[]))
     and (f.source_id is not distinct from g.source_id
-         or source_readers(f.project_id, f.source_id) is not distinct from source_readers(g.project_id, g.source_id))
+         or %(readers)s::jsonb ->> f.source_id is not distinct from %(readers)s::jsonb ->> g.source_id)
 """
 _CUT: Final = f"""
     select distinct f.fact_id, f.domain, f.source_id, f.suggestion
@@ -147,11 +186,12 @@ def cut_short(
     *,
     added: Sequence[uuid.UUID] = (),
     at: datetime,
+    readers: str,
 ) -> list[Row]:
     """Believed facts whose end these tellings give, opened or closed ``at`` this time, and none
     that was there before. ``added`` are those tellings whose facts are new: they had no other end.
     """
-    values = {"tellings": list(tellings), "added": list(added), "at": at}
+    values = {"tellings": list(tellings), "added": list(added), "at": at, "readers": readers}
     return connection.execute(_CUT, values).fetchall()
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
@@ -18,7 +19,7 @@ class FactScope:
     """What a caller may read, and as of when it was believed.
 
     ``acl`` are the caller's entries, ``denied`` the sources that are not readable today,
-    ``known_at`` the time whose beliefs are read. Suggestions are inferred facts that nobody
+    ``readers`` who reads those that not everyone may read, ``known_at`` the time whose beliefs are read. Suggestions are inferred facts that nobody
     confirmed.
     """
 
@@ -27,6 +28,7 @@ class FactScope:
     acl: tuple[str, ...]
     denied: tuple[str, ...]
     known_at: datetime
+    readers: Mapping[str, str] = field(default_factory=dict)
     with_suggestions: bool = False
 
 
@@ -198,4 +200,5 @@ def bound(scope: FactScope, given: Mapping[str, Any], limit: int) -> dict[str, A
         "acl": list(scope.acl),
         "denied": list(scope.denied),
         "known_at": scope.known_at,
+        "readers": json.dumps(dict(scope.readers)),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from knowledge.storage.postgres.database import Row, Transaction
@@ -83,15 +83,31 @@ def triples_of(
     return [(row["subject_key"], row["predicate"], row["object_key"]) for row in rows]
 
 
-def settled(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
-    """Those that are believed already, or were rejected once."""
+def believed(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    """Those that are believed already."""
     rows = connection.execute(
-        "select distinct f.fact_id from unnest(%s::uuid[]) as k(id)"
-        " cross join lateral (select fact_id, closed_at, closing from graph_facts"
-        " where fact_id = k.id offset 0) f where f.closed_at is null or f.closing = 'rejected'",
+        "select f.fact_id from unnest(%s::uuid[]) as k(id) cross join lateral ("
+        "select fact_id from graph_facts where fact_id = k.id and closed_at is null offset 0) f",
         [list(fact_ids)],
     ).fetchall()
     return {row["fact_id"] for row in rows}
+
+
+def rejected(
+    connection: Transaction, place: str, triples: Collection[tuple[str, str, str]]
+) -> set[tuple[str, str, str, str]]:
+    """Those of the triples of a project (its `scope_key`) that were rejected once, each with the
+    namespace in front, whatever the time they were suggested for."""
+    subjects, predicates, objects = zip(*triples, strict=True)
+    rows = connection.execute(
+        "select distinct f.namespace, k.subject, k.predicate, k.object"
+        " from unnest(%s::text[], %s::text[], %s::text[]) as k(subject, predicate, object)"
+        " join lateral (select namespace, predicate, object_key from graph_facts"
+        " where subject_key = k.subject and scope_key = %s and closing = 'rejected' offset 0) f"
+        " on f.predicate = k.predicate and f.object_key = k.object",
+        [list(subjects), list(predicates), list(objects), place],
+    ).fetchall()
+    return {(r["namespace"], r["subject"], r["predicate"], r["object"]) for r in rows}
 
 
 def confirmed_until(

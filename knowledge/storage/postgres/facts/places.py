@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from knowledge.model.fact import EntityName
 from knowledge.storage.postgres.database import Database
+
+_MENTIONS: Final = tuple(
+    f"select from graph_facts where {side}_key = %(key)s"
+    " and (%(namespace)s::text is null or namespace = %(namespace)s)"
+    f" and (%(type)s::text is null or {side}_type is null or {side}_type = %(type)s) limit 1"
+    for side in ("subject", "object")
+)
 
 
 def is_mentioned(app: Database, tenant_id: str, name: EntityName) -> bool:
@@ -11,14 +20,6 @@ def is_mentioned(app: Database, tenant_id: str, name: EntityName) -> bool:
     values = {"key": name.key, "namespace": name.namespace, "type": name.type}
     with app.tenant(tenant_id) as connection:
         return any(connection.execute(query, values).fetchall() for query in _MENTIONS)
-
-
-_MENTIONS = tuple(
-    f"select from graph_facts where {side}_key = %(key)s"
-    " and (%(namespace)s::text is null or namespace = %(namespace)s)"
-    f" and (%(type)s::text is null or {side}_type is null or {side}_type = %(type)s) limit 1"
-    for side in ("subject", "object")
-)
 
 
 def projects_with_facts(app: Database, tenant_id: str) -> list[str]:

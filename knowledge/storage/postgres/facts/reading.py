@@ -108,10 +108,10 @@ async def find_functional(
     wanted: FactFilter,
     limit: int,
 ) -> list[Fact]:
-    """Believed facts of functional predicates by (subject key, predicate), in no order."""
+    """Believed facts of functional predicates by (subject key, predicate), by id."""
     given = given_values(wanted)
     conditions = " and ".join((SEEN, BELIEVED, *clauses_of(scope, given)))
-    query = f"select {FIELDS} {_FUNCTIONAL} {WINDOWS} where {conditions}" + _LIMIT
+    query = f"select {FIELDS} {_FUNCTIONAL} {WINDOWS} where {conditions} order by f.fact_id{_LIMIT}"
     keys, predicates = zip(*sorted(pairs), strict=True)
     values = bound(scope, given, limit) | {"keys": list(keys), "names": list(predicates)}
     [rows] = await database.rows(scope.tenant_id, (query, values))
@@ -152,24 +152,30 @@ def believed_facts(
     by: By,
     keys: Collection[tuple[Any, ...]],
     limit: int,
+    readers: str,
 ) -> list[Fact]:
     """Every believed fact of a project (its `scope_key`) by these keys, suggestions too, whoever may
     read it: for inference, whose facts carry the permissions of what they rest on.
 
     A key is (fact id,), (subject key, predicate), (object key, predicate), or (subject key,
     predicate, object key). Each is looked up by itself, whatever the planner knows of the table.
+    ``readers`` is what `ending.restricted_sources` gives.
     """
     columns = list(zip(*keys, strict=True)) if keys else []
     if not columns:
         return []
     query = f"select {FIELDS} {_BY[by]} {WINDOWS} {_LIMIT}"
     values: dict[str, Any] = {f"column_{n}": list(column) for n, column in enumerate(columns)}
-    values |= {"scope_key": place, "known_at": known_at, "limit": limit, "acl": [], "denied": []}
+    values |= {"scope_key": place, "known_at": known_at, "limit": limit, "readers": readers}
+    values |= {"acl": [], "denied": []}
     return [fact_of(row) for row in connection.execute(query, values).fetchall()]
 
 
 MAX_NEIGHBOURS: Final = 20_000
 """Facts of one hop, of all nodes together."""
+
+MAX_TWICE: Final = 1_000
+"""Facts of one hop that may be between two of the nodes, and so come twice."""
 
 By = Literal["fact", "subject", "object", "triple"]
 _BY: Final[Mapping[By, LiteralString]] = {
@@ -241,8 +247,7 @@ async def find_neighbours(
         " %(types)s::text[]) with ordinality as k(key, namespace, type, place)"
         f" cross join lateral ({sides}) hop limit %(rows)s"
     )
-    # A fact between two of the nodes comes twice, and so may one that is known.
-    row_limit = min(2 * (most + len(known)), MAX_NEIGHBOURS) + 1
+    row_limit = min(most + len(known) + min(most, MAX_TWICE), MAX_NEIGHBOURS) + 1
     values = bound(scope, given, fan_out + 1) | {
         "keys": [node.key for node in nodes],
         "namespaces": [node.namespace for node in nodes],

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from knowledge.errors import NotFound
+from psycopg.errors import LockNotAvailable
+
+from knowledge.errors import Busy, NotFound
 from knowledge.model.event import GRAPH_FACTS_UPDATED, OutboundEvent
 from knowledge.model.fact import Closing, Domain, Statement, name_key
 from knowledge.model.scope import TrustTier
-from knowledge.storage.postgres.database import Transaction
+from knowledge.storage.postgres.database import Row, Transaction
 from knowledge.storage.postgres.outbox import emit
 
 TRUST: Final = {tier: len(TrustTier) - 1 - tier.rank for tier in TrustTier}
@@ -31,6 +33,9 @@ _COLUMNS: Final = (
     " collection_id, chunk_id, rule, lineage, lineage_sources, suggestion, confirmed_by, recorded_at,"
     " closed_at, closing, closed_by"
 )
+
+LOCK_WAIT_S: Final = 30
+"""How long a writer waits for those before it."""
 
 Order = tuple[datetime, float, str, uuid.UUID]
 """Of two tellings the greater is the later: observed, confidence, source version, id."""
@@ -72,10 +77,12 @@ class NewRow:
 
 @dataclass(frozen=True, slots=True)
 class LastTelling:
-    """What is known of a fact: the place of its latest telling, and which one is believed."""
+    """What is known of a fact: the place of its latest telling, which one is believed, and whether
+    that one is verified."""
 
     place: Order
     believed: uuid.UUID | None
+    is_verified: bool = False
 
 
 def scope_key(tenant_id: str, project_id: str) -> str:
@@ -87,9 +94,21 @@ def lock_project(connection: Transaction, tenant_id: str, project_id: str) -> da
     """Be the one writer of the project's facts until the transaction ends; returns the time that
     its facts are recorded at, which grows from one writer to the next.
 
-    Raises `NotFound` for a project that does not exist.
+    Raises `NotFound` for a project that does not exist, and `Busy` after `LOCK_WAIT_S`.
     """
-    row = connection.execute(
+    try:
+        row = _lock(connection, tenant_id, project_id)
+    except LockNotAvailable as error:
+        raise Busy(f"facts of project {project_id} are being written: try again") from error
+    if row is None:
+        raise NotFound(f"there is no project {project_id}")
+    written_at: datetime = row["written_at"]
+    return written_at
+
+
+def _lock(connection: Transaction, tenant_id: str, project_id: str) -> Row | None:
+    connection.execute(f"set local lock_timeout = '{LOCK_WAIT_S}s'")
+    return connection.execute(
         "insert into graph_heads (tenant_id, project_id, written_at)"
         " select tenant_id, project_id, clock_timestamp() from projects"
         " where tenant_id = %s and project_id = %s"
@@ -98,10 +117,6 @@ def lock_project(connection: Transaction, tenant_id: str, project_id: str) -> da
         " returning written_at",
         [tenant_id, project_id],
     ).fetchone()
-    if row is None:
-        raise NotFound(f"there is no project {project_id}")
-    written_at: datetime = row["written_at"]
-    return written_at
 
 
 def register_sources(
@@ -133,7 +148,7 @@ def last_tellings(
     """Of each known fact its latest telling, and the one that is believed."""
     rows = connection.execute(
         "select f.* from unnest(%s::uuid[]) as k(id) cross join lateral ("
-        "select fact_id, telling_id, observed_at, confidence, source_version, closed_at"
+        "select fact_id, telling_id, observed_at, confidence, source_version, verified, closed_at"
         " from graph_facts where fact_id = k.id offset 0) f",
         [list(fact_ids)],
     ).fetchall()
@@ -146,10 +161,12 @@ def last_tellings(
             row["telling_id"],
         )
         known = found.get(row["fact_id"])
-        believed: uuid.UUID | None = known.believed if known else None
+        believed = known.believed if known else None
+        is_verified = known.is_verified if known else False
         if row["closed_at"] is None:
-            believed = row["telling_id"]
-        found[row["fact_id"]] = LastTelling(max(place, known.place) if known else place, believed)
+            believed, is_verified = row["telling_id"], row["verified"]
+        latest = max(place, known.place) if known else place
+        found[row["fact_id"]] = LastTelling(latest, believed, is_verified)
     return found
 
 

@@ -175,33 +175,37 @@ end $$;
 grant select, insert, update on graph_sources, graph_heads, graph_facts, graph_fact_counts, graph_merges to {app};
 grant select, insert on graph_premises, graph_ontologies, idempotency_keys to {app};
 
--- Sources whose facts a caller with these ACL entries may not read. Every fact's source has a row
--- in graph_sources, so what is not listed here is known and readable.
+-- Sources in whose name a caller with these ACL entries may neither read facts nor tell them: of
+-- facts, and of documents. Every fact's source has a row in graph_sources, so what is not listed
+-- here is readable.
 create function denied_sources(p_project text, p_acl text[]) returns text[]
     language sql stable set search_path = knowledge, pg_temp
     as $$
         select coalesce(array_agg(distinct s.source_id), '{}') from (
             select g.source_id, g.deleted_at, g.acl from graph_sources g where g.project_id = p_project
             union all
-            select c.source_id, c.deleted_at, c.acl from sources c
-            where c.project_id = p_project
-              and exists (select from graph_sources g where g.project_id = p_project and g.source_id = c.source_id)
+            select c.source_id, c.deleted_at, c.acl from sources c where c.project_id = p_project
         ) s
         where s.deleted_at is not null or not (s.acl is null or s.acl && p_acl)
     $$;
 
--- Who may read a source, as one text: equal for two sources with the same readers.
-create function source_readers(p_project text, p_source text) returns text
+-- Who may read the sources that not everyone may read: {source: readers}, the same text for two
+-- sources with the same readers. A deleted source is like no other.
+create function restricted_sources(p_project text) returns jsonb
     language sql stable set search_path = knowledge, pg_temp
     as $$
-        select string_agg(distinct coalesce(s.acl::text, '*'), ';' order by coalesce(s.acl::text, '*')) from (
-            select case when deleted_at is null then acl else '{}' end as acl
-            from graph_sources where project_id = p_project and source_id = p_source
-            union all
-            select case when deleted_at is null then acl else '{}' end
-            from sources where project_id = p_project and source_id = p_source
-        ) s
-        where s.acl is not null
+        select coalesce(jsonb_object_agg(r.source_id, r.readers), '{}') from (
+            select s.source_id,
+                   case when bool_or(s.deleted_at is not null) then 'deleted ' || s.source_id
+                        else string_agg(distinct s.acl::text, ';' order by s.acl::text) end as readers
+            from (
+                select source_id, acl, deleted_at from graph_sources where project_id = p_project
+                union all
+                select source_id, acl, deleted_at from sources where project_id = p_project
+            ) s
+            where s.acl is not null or s.deleted_at is not null
+            group by s.source_id
+        ) r
     $$;
 
 -- Whether the chunk that says a fact is there, and may be read by a caller with these ACL entries.
@@ -226,6 +230,7 @@ create function plan_graph(p_client text, p_project text) returns jsonb
         'knownAt', (select written_at from graph_heads where project_id = p_project),
         'denied', to_jsonb(denied_sources(
             p_project, array['user:' || c.client_id] || array(select 'group:' || g from unnest(c.groups) g))),
+        'readers', restricted_sources(p_project),
         'ontology', (select max(version) from graph_ontologies),
         'hasMerges', exists (select from graph_merges where undone_at is null))
     from clients c
@@ -249,6 +254,7 @@ create or replace function plan_request(p_client text, p_project text, p_collect
             then jsonb_build_object(
                 'knownAt', (select written_at from graph_heads where project_id = p_project),
                 'hasMerges', exists (select from graph_merges where undone_at is null),
+                'readers', restricted_sources(p_project),
                 'denied', to_jsonb(denied_sources(
                     p_project,
                     array['user:' || c.client_id] || array(select 'group:' || g from unnest(c.groups) g))))
@@ -317,9 +323,9 @@ create function delete_expired_keys(p_hours integer) returns integer
         return v_count;
     end $$;
 
-revoke execute on function denied_sources(text, text[]), source_readers(text, text),
+revoke execute on function denied_sources(text, text[]), restricted_sources(text),
     chunk_is_readable(text, text[], uuid, uuid), plan_graph(text, text), count_graph_facts(),
     analyse_grown_facts(), delete_expired_keys(integer) from public;
-grant execute on function denied_sources(text, text[]), source_readers(text, text),
+grant execute on function denied_sources(text, text[]), restricted_sources(text),
     chunk_is_readable(text, text[], uuid, uuid), plan_graph(text, text), count_graph_facts(),
     analyse_grown_facts(), delete_expired_keys(integer) to {app};
