@@ -1,9 +1,10 @@
 """Randomised questions about facts over generated tenants, projects, sources and ACLs.
 
 Every fact that comes back must be one that the rule of scope admits, and answers must be complete:
-queries give exactly the admitted facts, expansions exactly what a walk over admitted facts reaches,
-paths are as short as over admitted facts alone. All tenants use the same names. While questions
-are asked, ACLs of sources, groups and projects of clients change; the next answer must follow.
+queries and histories give exactly the admitted facts, expansions exactly what a walk over admitted
+facts reaches, paths are as short as over admitted facts alone. All tenants use the same names, and
+merge some. While questions are asked, ACLs of sources, groups and projects of clients change and
+facts are retracted; the next answer must follow, and one as known before must not.
 
     python -m benchmarks.fact_leaks [--queries 20000] [--seed 1]
 """
@@ -16,20 +17,37 @@ import sys
 import tempfile
 import time
 import uuid
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from knowledge.graph.asserting import Batch, assert_facts
+from benchmarks.fact_world import (
+    FUNCTIONAL,
+    MERGED_IN,
+    Acl,
+    Admitted,
+    Client,
+    Names,
+    Reach,
+    Told,
+    World,
+)
+from knowledge.graph.asserting import Batch, Retraction, assert_facts
 from knowledge.graph.expanding import expand, find_paths
 from knowledge.graph.ontologies import tenant_ontology
 from knowledge.graph.querying import FactReader
-from knowledge.graph.questions import Direction, Expansion, FactQuestion, PathQuestion, Sieve
+from knowledge.graph.questions import (
+    Direction,
+    Expansion,
+    FactQuestion,
+    HistoryQuestion,
+    PathQuestion,
+    Sieve,
+)
 from knowledge.graph.reading import Teller, read_fact
 from knowledge.graph.session import Writer
 from knowledge.home import Home
@@ -38,19 +56,18 @@ from knowledge.model.scope import READ, Caller
 from knowledge.runtime import Runtime, open_runtime
 from knowledge.storage.postgres import catalogue
 from knowledge.storage.postgres.database import AsyncDatabase
+from knowledge.storage.postgres.facts import entities
 
 TENANTS: Final = ("acme", "acme-eu", "globex")
 PROJECTS: Final = ("p1", "p1-eu", "p2")
 SOURCES: Final = ("s1", "s1-private", "S1", "repo:acme", "repo:acme/eu", "EU acme")
 GROUPS: Final = ("eng", "eng-eu", "hr")
 NAMES: Final = tuple(f"Node {number}" for number in range(24))
-FUNCTIONAL: Final = "OWNED_BY"
+NAMESPACES: Final = ("default", MERGED_IN)
 PREDICATES: Final = ("LINKS_TO", "NAMES", FUNCTIONAL)
 CHANGE_EVERY: Final = 40
 """Questions, asked at once."""
 DIRECTIONS: Final[tuple[Direction, ...]] = ("out", "in", "both")
-
-Acl = tuple[str, ...] | None
 
 
 @click.command()
@@ -67,7 +84,7 @@ def main(queries: int, facts: int, seed: int) -> None:
         f"{counts['queries']:,} questions in {time.perf_counter() - started:.0f} s:"
         f" {counts['foreign']} facts out of scope, {counts['short']} answers not complete;"
         f" {counts['facts']:,} facts, {counts['empty']:,} empty scopes, {counts['changes']}"
-        " changes of permissions"
+        f" changes of permissions, {counts['retracted']} retractions"
     )
     sys.exit(1 if counts["foreign"] + counts["short"] else 0)
 
@@ -86,6 +103,7 @@ async def find_fact_leaks(
         while counts["queries"] < queries:
             # Permissions change between rounds, so that each answer has one truth.
             _change(runtime, world, rng, counts)
+            _retract(runtime, world, rng, counts)
             await asyncio.gather(*(_ask(reader, world, rng, counts) for _ in range(CHANGE_EVERY)))
             if counts["queries"] % 4_000 == 0:
                 print(f"  {counts['queries']:,}, {counts['foreign']} foreign", flush=True)
@@ -103,19 +121,64 @@ def _make(runtime: Runtime, rng: random.Random, facts: int, prefix: str) -> Worl
             world.add(tenant, project, _tell(runtime, rng, tenant, project, facts))
             for source in SOURCES:
                 _set_source(runtime, world, tenant, project, source, _acl(rng))
+        world.names[tenant] = _merge(runtime, rng, tenant)
         for _ in range(4):
             projects = rng.sample(PROJECTS, rng.randint(1, 3))
             groups = rng.sample(GROUPS, rng.randint(0, 2))
             client_id, _ = catalogue.create_client(
                 runtime.owner, tenant, projects=projects, groups=groups, scopes=[READ]
             )
-            world.clients.append(_Client(Caller(client_id, tenant, (READ,)), projects, groups))
+            world.clients.append(Client(Caller(client_id, tenant, (READ,)), projects, groups))
     return world
+
+
+def _merge(runtime: Runtime, rng: random.Random, tenant: str) -> Names:
+    """A few names for one another: two for a third, and that for a fourth; and one for another."""
+    one, other, third, last, alone, into = rng.sample(NAMES, 6)
+    merged = Names({one: third, other: third, third: last, alone: into})
+    for name, stands_for in merged.into.items():
+        entities.merge(
+            runtime.app,
+            tenant,
+            namespace=MERGED_IN,
+            name=name,
+            into=stands_for,
+            reason="one thing",
+            by="operator",
+        )
+    return merged
+
+
+def _retract(runtime: Runtime, world: World, rng: random.Random, counts: Counter[str]) -> None:
+    """End the belief in a few facts, and note the time before."""
+    tenant, project = rng.choice(list(world.facts))
+    believed = [told for told in world.facts[tenant, project] if told.closed_at is None]
+    ended = rng.sample(believed, 2)
+    with runtime.app.tenant(tenant) as connection:
+        now = connection.execute("select clock_timestamp() as now").fetchone()
+    assert now is not None
+    world.moments.append(now["now"])
+    assert_facts(
+        runtime.app,
+        tenant,
+        project,
+        Batch([], [Retraction(told.fact_id) for told in ended]),
+        writer=Writer("operator"),
+        ontology=tenant_ontology(runtime.app, tenant),
+    )
+    for told in ended:
+        with runtime.app.tenant(tenant) as connection:
+            row = connection.execute(
+                "select max(closed_at) as at from graph_facts where fact_id = %s", [told.fact_id]
+            ).fetchone()
+        assert row is not None
+        told.closed_at = row["at"]
+    counts["retracted"] += len(ended)
 
 
 def _tell(
     runtime: Runtime, rng: random.Random, tenant: str, project: str, facts: int
-) -> list[_Told]:
+) -> list[Told]:
     ontology = tenant_ontology(runtime.app, tenant)
     teller = Teller("operator", ontology)
     lines = [_line(rng) for _ in range(facts)]
@@ -128,11 +191,11 @@ def _tell(
     written = assert_facts(
         runtime.app, tenant, project, Batch(said), writer=Writer("operator"), ontology=ontology
     )
-    latest: dict[uuid.UUID, _Told] = {}
+    latest: dict[uuid.UUID, Told] = {}
     for key, each in zip(written.fact_ids, said, strict=True):
         known = latest.get(key)
         if known is None or _told_at(each) > _told_at(known.said):
-            latest[key] = _Told(key, each)
+            latest[key] = Told(key, each)
     return list(latest.values())
 
 
@@ -147,6 +210,7 @@ def _line(rng: random.Random) -> dict[str, Any]:
         "subject": rng.choice(NAMES),
         "predicate": rng.choice(PREDICATES),
         "object": rng.choice(NAMES),
+        "namespace": rng.choice(NAMESPACES),
         "domain": rng.choice(("architecture", "organization")),
         "validFrom": begin,
         "validTo": rng.choice((None, None, begin + rng.randrange(1, 10))),
@@ -197,137 +261,131 @@ def _change(runtime: Runtime, world: World, rng: random.Random, counts: Counter[
     counts["changes"] += 1
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks, of what time, as known when; and what of it the rule of scope admits."""
+
+    reader: FactReader
+    world: World
+    rng: random.Random
+    counts: Counter[str]
+    client: Client
+    project: str
+    sieve: Sieve
+    admitted: Admitted
+
+    @property
+    def names(self) -> Names:
+        return self.world.names[self.client.caller.tenant_id]
+
+    def count(self, found: list[uuid.UUID], wanted: set[uuid.UUID]) -> None:
+        self.counts["facts"] += len(found)
+        self.counts["foreign"] += len(set(found) - wanted)
+        self.counts["short"] += len(found) != len(set(found)) or not wanted <= set(found)
+
+
 async def _ask(reader: FactReader, world: World, rng: random.Random, counts: Counter[str]) -> None:
     client = rng.choice(world.clients)
     project = rng.choice(client.projects)
     as_of = datetime(rng.randrange(2000, 2030), 6, 1, tzinfo=UTC)
-    admitted = world.admitted(client, project, as_of)
+    known_at = rng.choice((None, rng.choice(world.moments)))
+    admitted = world.admitted(client, project, as_of, known_at)
     counts["queries"] += 1
     counts["empty"] += not admitted
-    kind = rng.random()
-    if kind < 0.5:
-        await _query(reader, client, project, as_of, admitted, rng, counts)
-    elif kind < 0.85:
-        await _expand(reader, client, project, as_of, admitted, rng, counts)
-    else:
-        await _paths(reader, client, project, as_of, admitted, rng, counts)
+    sieve = Sieve(as_of=as_of, as_known_at=known_at)
+    asking = Asking(reader, world, rng, counts, client, project, sieve, admitted)
+    (ask,) = rng.choices((_query, _history, _expand, _paths), weights=(45, 10, 30, 15))
+    await ask(asking)
 
 
-async def _query(
-    reader: FactReader,
-    client: _Client,
-    project: str,
-    as_of: datetime,
-    admitted: Mapping[uuid.UUID, Statement],
-    rng: random.Random,
-    counts: Counter[str],
-) -> None:
+async def _query(asking: Asking) -> None:
+    rng = asking.rng
     subject = rng.choice((None, rng.choice(NAMES)))
     predicate = rng.choice((None, rng.choice(PREDICATES)))
     object_ = rng.choice((None, None, rng.choice(NAMES)))
     source = rng.choice((None, None, None, rng.choice(SOURCES)))
     question = FactQuestion(
-        project,
+        asking.project,
         subject=subject and subject.upper(),
         predicate=predicate,
         object=object_,
-        sieve=Sieve(as_of=as_of, source_id=source),
+        sieve=replace(asking.sieve, source_id=source),
         limit=rng.choice((7, 100, 1000)),
     )
+    names = asking.names
     wanted = {
         key
-        for key, said in admitted.items()
-        if subject in (None, said.subject)
+        for key, said in asking.admitted.items()
+        if (subject is None or names.stands_for(subject, said, said.subject))
         and predicate in (None, said.predicate)
-        and object_ in (None, said.object)
+        and (object_ is None or names.stands_for(object_, said, said.object))
         and source in (None, said.provenance.source_id)
     }
     found: list[uuid.UUID] = []
     while True:
-        answer = await reader.query(client.caller, question)
+        answer = await asking.reader.query(asking.client.caller, question)
         found += [fact.fact_id for fact in answer.facts]
-        foreign = {other for fact in answer.facts for other in fact.contradicts} - admitted.keys()
-        counts["foreign"] += len(foreign)
+        contradicting = {other for fact in answer.facts for other in fact.contradicts}
+        asking.counts["foreign"] += len(contradicting - asking.admitted.keys())
         if answer.next_cursor is None:
             break
         question = replace(question, cursor=answer.next_cursor)
-    _count(counts, found, wanted)
+    asking.count(found, wanted)
 
 
-async def _expand(
-    reader: FactReader,
-    client: _Client,
-    project: str,
-    as_of: datetime,
-    admitted: Mapping[uuid.UUID, Statement],
-    rng: random.Random,
-    counts: Counter[str],
-) -> None:
-    start, hops = rng.choice(NAMES), rng.randint(1, 3)
-    direction: Direction = rng.choice(DIRECTIONS)
+async def _history(asking: Asking) -> None:
+    entity, names = asking.rng.choice(NAMES), asking.names
+    question = HistoryQuestion(asking.project, entity)
+    history = await asking.reader.history(asking.client.caller, question)
+    wanted = {
+        told.fact_id
+        for told in asking.world.readable(asking.client, asking.project)
+        if names.stands_for(entity, told.said, told.said.subject)
+        or names.stands_for(entity, told.said, told.said.object)
+    }
+    asking.count(list({fact.fact_id for fact in history.facts}), wanted)
+
+
+async def _expand(asking: Asking) -> None:
+    start, hops = asking.rng.choice(NAMES), asking.rng.randint(1, 3)
+    direction: Direction = asking.rng.choice(DIRECTIONS)
     question = Expansion(
-        project,
+        asking.project,
         (start,),
         hops=hops,
         direction=direction,
-        sieve=Sieve(as_of=as_of),
+        sieve=asking.sieve,
         max_nodes=1000,
         max_edges=2000,
         fan_out=500,
     )
-    graph = await expand(reader, client.caller, question)
-    around = _around(admitted, direction)
-    frontier, reached, wanted = {start}, {start}, set()
+    graph = await expand(asking.reader, asking.client.caller, question)
+    reach = Reach(asking.admitted, asking.names, start, direction)
     for _ in range(hops):
-        edges = [edge for node in frontier for edge in around.get(node, ())]
-        wanted |= {key for _, key in edges}
-        frontier = {node for node, _ in edges} - reached
-        reached |= frontier
-    _count(counts, [edge.fact.fact_id for edge in graph.edges], wanted)
+        reach.hop()
+    asking.count([edge.fact.fact_id for edge in graph.edges], reach.facts)
 
 
-async def _paths(
-    reader: FactReader,
-    client: _Client,
-    project: str,
-    as_of: datetime,
-    admitted: Mapping[uuid.UUID, Statement],
-    rng: random.Random,
-    counts: Counter[str],
-) -> None:
-    source, target = rng.sample(NAMES, 2)
-    direction: Direction = rng.choice(DIRECTIONS)
-    question = PathQuestion(project, source, target, direction=direction, sieve=Sieve(as_of=as_of))
-    found = await find_paths(reader, client.caller, question)
-    around = _around(admitted, direction)
-    reached, frontier, length = {source}, {source}, 0
-    while frontier and target not in reached and length < question.max_hops:
-        frontier = {node for key in frontier for node, _ in around.get(key, ())} - reached
-        reached |= frontier
+async def _paths(asking: Asking) -> None:
+    """Within one namespace: where names mean one thing, a way there is a way back."""
+    source, target = asking.rng.sample(NAMES, 2)
+    direction: Direction = asking.rng.choice(DIRECTIONS)
+    namespace = asking.rng.choice(NAMESPACES)
+    sieve = replace(asking.sieve, namespace=namespace)
+    question = PathQuestion(asking.project, source, target, direction=direction, sieve=sieve)
+    found = await find_paths(asking.reader, asking.client.caller, question)
+    admitted = {key: said for key, said in asking.admitted.items() if said.namespace == namespace}
+    names = asking.names if namespace == MERGED_IN else Names({})
+    reach = Reach(admitted, names, source, direction, target)
+    length = 0
+    while reach.frontier and not reach.reaches(target) and length < question.max_hops:
+        reach.hop()
         length += 1
     used = {edge.fact.fact_id for path in found.paths for edge in path}
-    counts["facts"] += len(used)
-    counts["foreign"] += len(used - admitted.keys())
+    asking.counts["facts"] += len(used)
+    asking.counts["foreign"] += len(used - admitted.keys())
     lengths = {len(path) for path in found.paths}
-    counts["short"] += lengths != ({length} if target in reached else set())
-
-
-def _around(
-    admitted: Mapping[uuid.UUID, Statement], direction: str
-) -> Mapping[str, list[tuple[str, uuid.UUID]]]:
-    around: defaultdict[str, list[tuple[str, uuid.UUID]]] = defaultdict(list)
-    for key, said in admitted.items():
-        if direction != "in":
-            around[said.subject].append((said.object, key))
-        if direction != "out":
-            around[said.object].append((said.subject, key))
-    return around
-
-
-def _count(counts: Counter[str], found: list[uuid.UUID], wanted: set[uuid.UUID]) -> None:
-    counts["facts"] += len(found)
-    counts["foreign"] += len(set(found) - wanted)
-    counts["short"] += len(found) != len(set(found)) or not wanted <= set(found)
+    asking.counts["short"] += lengths != ({length} if reach.reaches(target) else set())
 
 
 if __name__ == "__main__":

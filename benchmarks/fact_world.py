@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -142,11 +142,14 @@ def _line(said: Statement) -> tuple[str, ...]:
 class Reach:
     """A walk over admitted facts from a name, to compare the real one with."""
 
-    def __init__(self, admitted: Admitted, names: Names, start: str, direction: str) -> None:
+    def __init__(
+        self, admitted: Admitted, names: Names, start: str, direction: str, *others: str
+    ) -> None:
         self.facts: set[uuid.UUID] = set()
         self._admitted = admitted
         self._names = names
         self._start = start
+        self._aliases = {start: names.root(start), **{name: names.root(name) for name in others}}
         self._direction = direction
         self.nodes = {names.root(start)}
         self.frontier = set(self.nodes)
@@ -158,9 +161,12 @@ class Reach:
         self.nodes |= self.frontier
 
     def entity(self, namespace: str, name: str) -> str:
-        """The name asked for is one entity everywhere."""
+        """A name that is asked for is one entity everywhere."""
         found = self._names.entity(namespace, name)
-        return self._names.root(found) if found == self._start else found
+        return self._aliases.get(found, found)
+
+    def reaches(self, name: str) -> bool:
+        return self._names.root(name) in self.nodes
 
     def _met(self) -> Iterator[tuple[uuid.UUID, str]]:
         for fact_id, said in self._admitted.items():
@@ -170,7 +176,6 @@ class Reach:
                     yield fact_id, self.entity(said.namespace, far)
 
     def _is_at(self, said: Statement, name: str) -> bool:
-        asked: Collection[str] = self.frontier
-        if self._names.root(self._start) in asked:
-            asked = asked | {self._start}
+        is_start = self._names.root(self._start) in self.frontier
+        asked = self.frontier | {self._start} if is_start else self.frontier
         return any(self._names.stands_for(node, said, name) for node in asked)

@@ -222,5 +222,7 @@ class Walk:
             return
         self._learnt |= set(new)
         found = await entities.connected_merges(self._database, self._plan.scope.tenant_id, new)
-        if not found.all <= self._merges.all:
-            self._merges = Merges(self._merges.all | found.all)
+        namespace = self._wanted.namespace
+        merges = {each for each in found.all if namespace in (None, each.namespace)}
+        if not merges <= self._merges.all:
+            self._merges = Merges(self._merges.all | merges)

@@ -98,9 +98,22 @@ def test_only_the_teller_or_an_administrator_retracts(
 
 def test_a_lower_tier_corrects_no_higher_one(writer: Caller) -> None:
     fact_id = tell_one(writer, fact("a", "USES", "b"))
-    guess = observed("a", "USES", "c", corrects=fact_id)
+    guess = fact("a", "USES", "c", trustTier="AgentObservation", corrects=fact_id)
     assert_problem(try_tell(writer, guess), 403, "a lower tier never ends it")
     assert objects(writer, subject="a") == ["b"]
+
+
+def test_what_another_said_is_not_corrected(writer: Caller, admin: Caller) -> None:
+    fact_id = tell_one(writer, fact("a", "USES", "b"))
+    for other in (
+        fact("a", "USES", "c", sourceId="s2", corrects=fact_id),
+        observed("a", "USES", "c", corrects=fact_id),
+        fact("x", "USES", "c", corrects=fact_id),
+    ):
+        assert_problem(try_tell(writer, other), 403, f"fact {fact_id} is corrected by who said it")
+    assert objects(writer, subject="a") == ["b"]
+    tell(admin, fact("a", "USES", "c", sourceId="s2", corrects=fact_id))
+    assert objects(writer, subject="a") == ["c"]
 
 
 def test_verified_is_for_administrators(writer: Caller, admin: Caller) -> None:

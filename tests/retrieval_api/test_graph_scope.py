@@ -120,7 +120,7 @@ def test_a_revoked_client_is_refused_on_the_next_request(runtime: Runtime, write
 def test_a_fact_for_a_group_is_gone_with_the_group(
     runtime: Runtime, tenant: str, writer: Caller, caller_factory: CallerFactory
 ) -> None:
-    _line(writer, acl=["group:ops"])
+    _line(caller_factory(tenant, scopes=WRITER, groups=["ops"]), acl=["group:ops"])
     reader = caller_factory(tenant, groups=["ops"])
     assert _seen(reader) == ALL
     assert _seen(writer) == FIRST
@@ -159,13 +159,22 @@ def test_a_chunk_that_may_no_longer_be_read_takes_its_facts_along(
 def test_who_cannot_see_a_fact_cannot_end_it_and_learns_nothing(
     tenant: str, writer: Caller, caller_factory: CallerFactory
 ) -> None:
-    hidden = tell_one(writer, fact("a", "CAUSED_BY", "b", acl=["user:nobody"]))
+    ops = caller_factory(tenant, scopes=WRITER, groups=["ops"])
+    hidden = tell_one(ops, fact("a", "CAUSED_BY", "b", acl=["group:ops"]))
     admin = caller_factory(tenant, scopes=EVERYTHING)
     for caller in (writer, admin):
         retracting = try_tell(caller, retract=[hidden])
         correcting = try_tell(caller, fact("a", "CAUSED_BY", "c", corrects=hidden))
         for response in (retracting, correcting):
             assert_problem(response, 404, f"there is no fact {hidden}")
+
+
+def test_nobody_tells_what_it_could_not_read(writer: Caller) -> None:
+    for acl in (["group:ops"], []):
+        response = try_tell(writer, fact("a", "CAUSED_BY", "b", acl=acl))
+        assert_problem(response, 403, "an acl must admit who tells the fact")
+    tell(writer, fact("a", "CAUSED_BY", "b", acl=["group:ops", f"user:{writer.client_id}"]))
+    assert len(facts(writer)) == 1
 
 
 def test_a_cursor_is_good_for_its_own_question_and_client_only(

@@ -79,7 +79,8 @@ def test_a_suggestion_that_is_not_the_callers_is_not_there(
     tenant: str, admin: Caller, caller_factory: CallerFactory
 ) -> None:
     wanted = _suggested(admin)
-    tell(admin, fact("c", "OWNED_BY", "d", acl=["user:nobody"]))
+    ops = caller_factory(tenant, scopes=WRITER, groups=["ops"])
+    tell(ops, fact("c", "OWNED_BY", "d", acl=["group:ops"]))
     elsewhere = caller_factory(f"{tenant}-eu", scopes=EVERYTHING)
     other_project = caller_factory(tenant, projects=["p2"], scopes=EVERYTHING)
     plain = facts(admin, asOf="2020")[0]["factId"]

@@ -168,7 +168,7 @@ def test_a_repeated_fact_that_was_retracted_is_counted(graph: Graph) -> None:
     shown = graph.run("assert", file, *graph.place).out
     assert "unchanged  2 (1 of them was retracted or corrected since: to say it again," in shown
     assert [fact["object"] for fact in graph.facts()] == ["c"]
-    graph.tell(said("a", "USES", "b", observedAt="2090"))
+    graph.tell(said("a", "USES", "b", sourceVersion="v2"))
     assert {fact["object"] for fact in graph.facts()} == {"b", "c"}
 
 

@@ -37,10 +37,11 @@ WINDOWS: Final = f"""
         cross join lateral (
             select g.starts, g.trust, g.confidence, g.observed_at, g.fact_id from graph_facts g
             where g.timeline = f.timeline and g.trust = tier.trust and g.fact_id <> f.fact_id
-              and g.starts >= f.starts and coalesce(
-                  (g.starts, g.trust, g.confidence, g.observed_at, g.fact_id)
-                  > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
-                  and {_SAME_READERS}, false)
+              -- Of the same tier what follows it, of a higher one also what starts with it.
+              and (g.starts, g.confidence, g.observed_at, g.fact_id)
+                  > (f.starts, case when tier.trust = f.trust then f.confidence else -1 end,
+                     f.observed_at, f.fact_id)
+              and coalesce({_SAME_READERS}, false)
             order by g.starts, g.confidence, g.observed_at, g.fact_id limit 1
         ) next
         where f.timeline is not null

@@ -119,10 +119,7 @@ def find_for_writing(
 
 
 _BEFORE: Final = """
-    f.acl is not distinct from g.acl
-    and (g.starts, g.trust, g.confidence, g.observed_at, g.fact_id)
-        > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
-    and f.telling_id not in (select unnest(%(added)s::uuid[]))
+    f.closed_at is null and f.fact_id <> g.fact_id and f.acl is not distinct from g.acl
     and (f.source_id is not distinct from g.source_id
          or %(readers)s::jsonb ->> f.source_id is not distinct from %(readers)s::jsonb ->> g.source_id)
 """
@@ -133,18 +130,23 @@ _CUT: Final = f"""
     cross join generate_series(0, g.trust) as tier(trust)
     cross join lateral (
         (select * from graph_facts f
-         where f.timeline = g.timeline and f.starts <= g.starts and f.closed_at is null
-           and f.trust = tier.trust and f.suggestion is distinct from 'suggested'
-           and coalesce(f.fact_id <> g.fact_id and {_BEFORE}, false)
-         order by f.starts desc, f.trust desc, f.confidence desc, f.observed_at desc, f.fact_id desc limit 1)
+         where f.timeline = g.timeline and f.trust = tier.trust and f.suggestion is distinct from 'suggested'
+           and (f.starts, f.confidence, f.observed_at, f.fact_id)
+               < (g.starts, case when tier.trust = g.trust then g.confidence else 2 end,
+                  g.observed_at, g.fact_id)
+           and coalesce({_BEFORE}, false)
+         order by f.starts desc, f.confidence desc, f.observed_at desc, f.fact_id desc limit 1)
         union all
         (select * from graph_facts f
-         where f.timeline = g.timeline and f.starts <= g.starts and f.closed_at is null
-           and f.trust = tier.trust and f.suggestion = 'suggested'
-           and coalesce(f.fact_id <> g.fact_id and {_BEFORE}, false)
-         order by f.starts desc, f.trust desc, f.confidence desc, f.observed_at desc, f.fact_id desc limit 1)
+         where f.timeline = g.timeline and f.trust = tier.trust and f.suggestion = 'suggested'
+           and (f.starts, f.confidence, f.observed_at, f.fact_id)
+               < (g.starts, case when tier.trust = g.trust then g.confidence else 2 end,
+                  g.observed_at, g.fact_id)
+           and coalesce({_BEFORE}, false)
+         order by f.starts desc, f.confidence desc, f.observed_at desc, f.fact_id desc limit 1)
     ) f
-    where (g.closed_at is null or g.closed_at = %(at)s) and g.suggestion is distinct from 'suggested'
+    where f.telling_id not in (select unnest(%(added)s::uuid[]))
+      and (g.closed_at is null or g.closed_at = %(at)s) and g.suggestion is distinct from 'suggested'
       and (g.chunk_id is null or chunk_is_readable(g.project_id, '{{}}', g.collection_id, g.chunk_id))
       and (f.valid_to is null or g.starts < f.valid_to)
       and not exists (
@@ -158,7 +160,8 @@ _CUT: Final = f"""
                 > (f.starts, f.trust, f.confidence, f.observed_at, f.fact_id)
           offset 0)
 """
-"""Of each tier only the last fact before a telling can end by it: those before end by that one.
+"""Of each tier only the last fact before a telling can end by it, those before end by that one; and
+where that is a new one itself, nothing that was known does.
 
 Every lookup is made by its index, one row at a time: while facts pour in, the planner knows
 nothing of them yet and would look at all."""
@@ -171,9 +174,8 @@ _BEGUN: Final = """
     cross join lateral (
         select * from graph_facts f
         where f.timeline = g.timeline and f.starts >= g.starts and f.closed_at is null
-          and f.trust = tier.trust
-          and coalesce(f.valid_from is null and f.fact_id <> g.fact_id
-                       and f.acl is not distinct from g.acl, false)
+          and f.trust = tier.trust and f.valid_from is null
+          and coalesce(f.fact_id <> g.fact_id and f.acl is not distinct from g.acl, false)
         order by f.starts limit 1
     ) f
     where g.suggestion is distinct from 'suggested'

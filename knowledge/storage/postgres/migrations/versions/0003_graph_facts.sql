@@ -87,7 +87,10 @@ create index graph_facts_subject on graph_facts (subject_key, scope_key, begins 
 create index graph_facts_object on graph_facts (object_key, scope_key, begins desc, fact_id);
 create index graph_facts_predicate on graph_facts (predicate, scope_key, begins desc, fact_id);
 create index graph_facts_listing on graph_facts (listing_key, begins desc, fact_id);
-create index graph_facts_timeline on graph_facts (timeline, trust, starts) where timeline is not null;
+create index graph_facts_timeline on graph_facts
+    (timeline, trust, starts, confidence, observed_at, fact_id) where timeline is not null;
+create index graph_facts_undated on graph_facts (timeline, trust, starts)
+    where timeline is not null and valid_from is null;
 create index graph_facts_suggested_line on graph_facts (timeline, trust, starts)
     where timeline is not null and suggestion = 'suggested';
 create index graph_facts_domain on graph_facts (listing_key, domain, begins desc, fact_id);
