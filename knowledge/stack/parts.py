@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 
 import httpx
 import psutil  # type: ignore[import-untyped]
@@ -130,7 +130,11 @@ def _probe_weaviate(context: StackContext, _pid: int | None) -> str:
 
 
 def _probe_api(context: StackContext, _pid: int | None) -> str:
-    return _get_version(f"{context.api_url}/healthz", "version")
+    """The port may be another installation's by now, which must not be taken for this one."""
+    answer = _get(f"{context.api_url}/healthz")
+    if answer.get("installation") != context.home.installation_id:
+        raise Unavailable(f"another installation answers at {context.api_url}")
+    return str(answer.get("version"))
 
 
 def _probe_code_server(context: StackContext, _pid: int | None) -> str:
@@ -165,10 +169,17 @@ def _probe_daemon(context: StackContext, pid: int | None) -> str:
 
 
 def _get_version(url: str, field: str, *, headers: dict[str, str] | None = None) -> str:
+    answer = _get(url, headers=headers)
+    if field not in answer:
+        raise Unavailable("gives an answer of another program")
+    return str(answer[field])
+
+
+def _get(url: str, *, headers: dict[str, str] | None = None) -> dict[str, Any]:
     try:
         answer = httpx.get(url, headers=headers, timeout=PROBE_TIMEOUT_S, trust_env=False)
         answer.raise_for_status()
-        return str(answer.json()[field])
+        return dict(answer.json())
     except httpx.HTTPStatusError as error:
         raise Unavailable(f"answers {error.response.status_code}") from error
     except httpx.HTTPError as error:

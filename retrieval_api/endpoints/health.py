@@ -11,8 +11,15 @@ from knowledge.errors import DatabaseUnavailable
 from retrieval_api.service import service_of
 
 
-async def healthz(_request: Request) -> Response:
-    return JSONResponse({"status": "ok", "version": version("knowledge-retrieval")})
+async def healthz(request: Request) -> Response:
+    """``installation`` tells whose process answers: two may want the same port."""
+    return JSONResponse(
+        {
+            "status": "ok",
+            "version": version("knowledge-retrieval"),
+            "installation": service_of(request).config.home.installation_id,
+        }
+    )
 
 
 async def readyz(request: Request) -> Response:

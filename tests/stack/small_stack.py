@@ -1,7 +1,8 @@
 """Run as a program: the real supervisor with a real PostgreSQL and one small part.
 
-``small_stack.py HOME API_PORT|- [fails]``. The part serves HTTP and has a child that left its
-session, as code servers may; with ``fails`` it ends at once with a message.
+``small_stack.py HOME API_PORT|- [fails|foreign]``. The part serves HTTP and has a child that left
+its session, as code servers may; with ``fails`` it ends at once with a message, with ``foreign`` it
+answers as another installation does.
 """
 
 from __future__ import annotations
@@ -25,32 +26,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(json.dumps({"status": "ok", "version": "1"}).encode())
+        self.wfile.write(json.dumps({"status": "ok", "version": "1", "installation": sys.argv[2]}).encode())
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 FAIL = "import sys; sys.exit('the part says why')"
 
 
-def small_parts(program: str) -> tuple[Part, ...]:
+def small_parts(mode: str) -> tuple[Part, ...]:
+    program = FAIL if mode == "fails" else SERVE
     by_name = {part.name: part for part in parts_of(Settings())}
 
     def command(context: StackContext) -> list[str]:
-        return [sys.executable, "-c", program, str(context.api_port)]
+        answers_as = "another" if mode == "foreign" else context.home.installation_id
+        return [sys.executable, "-c", program, str(context.api_port), answers_as]
 
     return (
         by_name["postgres"],
-        replace(by_name["api"], after=("postgres",), command=command),
+        replace(by_name["api"], after=("postgres",), command=command, start_timeout_s=5.0),
     )
 
 
-def main(root: str, port: str, *mode: str) -> int:
+def main(root: str, port: str, mode: str = "") -> int:
     home = Home(Path(root))
     home.prepare()
     settings = Settings(
         weaviate_url="http://127.0.0.1:1",
         stack=StackSettings(api_port=None if port == "-" else int(port)),
     )
-    parts = small_parts(FAIL if mode else SERVE)
+    parts = small_parts(mode)
     with only_supervisor(home) as alone:
         assert alone
         try:

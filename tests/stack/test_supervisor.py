@@ -52,6 +52,14 @@ def _of_the_stack(home: Home) -> list[psutil.Process]:
     return found
 
 
+def test_another_installation_that_answers_on_the_port_is_not_taken_for_this_one(
+    home: Home,
+) -> None:
+    with _start(home, "-", "foreign") as supervisor:
+        _wait_for(supervisor, "another installation answers at http://127.0.0.1:")
+        assert supervisor.wait(timeout=30) == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_everything_even_a_child_that_left_its_session(
     home: Home, number: signal.Signals
