@@ -95,6 +95,8 @@ def _text(answer: FactAnswer, hint: str | None, *, with_ids: bool) -> str:
     parts = [scope_line(answer.scope, plural(len(answer.facts), "fact"), answer.as_of)]
     if answer.facts:
         parts.append(facts_text(answer.facts, with_ids=with_ids))
+        if answer.are_contradictions_cut:
+            parts.append("There are more contradictions than are listed: narrow the question.")
     else:
         parts.append("No fact found in what this client may read.")
     if hint is not None:

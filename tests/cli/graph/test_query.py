@@ -57,6 +57,7 @@ def test_contradictions_and_suggestions_are_marked(told: Graph) -> None:
     assert "CONTRADICTS Kafka" in plain
     assert "AgentObservation 0.6  agent s1" in plain
     assert "SUGGESTION" not in plain
+    assert "CONTRADICTS 1 fact\n" in told.ask("query", "--object", "Kafka").out
     assert "SUGGESTION by inverse" in told.ask("query", "--suggestions").out
 
 
