@@ -151,8 +151,8 @@ class Walk:
         times = Counter(names.values())
         for key, node in self.nodes.items():
             type_ = self._entities[key].type
-            is_alone = times[names[key]] == 1 or type_ is None
-            node.name = names[key] if is_alone else f"{names[key]} ({type_})"
+            is_told_apart = times[names[key]] > 1 and type_ in node.types
+            node.name = f"{names[key]} ({type_})" if is_told_apart else names[key]
         return self.nodes
 
     def _follow(self, fact: Fact, near: str, *, is_subject: bool) -> None:

@@ -122,7 +122,7 @@ _FUNCTIONAL: Final = """
     from unnest(%(keys)s::text[], %(names)s::text[]) as k(key, predicate)
     join lateral (
         select * from graph_facts where subject_key = k.key and scope_key = %(scope_key)s
-        and timeline is not null offset 0) f on f.predicate = k.predicate
+        offset 0) f on f.predicate = k.predicate and f.timeline is not null
 """
 
 
