@@ -1,7 +1,8 @@
 """Quality of every leg and profile on public test collections, published through the pipeline.
 
-A data set is two files in one folder, ``*{name}_corpus*.jsonl[.gz]`` of ``{"_id", "title",
-"text"}`` and ``*{name}_queries*.jsonl[.gz]`` of ``{"_id", "text", "qrels": {_id: grade}}``.
+A data set is two files in one folder: documents ``{"_id", "title", "text"}`` (or ``"page"``, the
+address of the page that is the title) and questions ``{"_id", "text", "qrels": {_id: grade}}``.
+Questions that nothing answers are left out.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from benchmarks.installation import PROJECT, Installation
 from benchmarks.publishing import index
@@ -24,7 +26,13 @@ from knowledge.publishing.publish import PublishRequest, publish
 from knowledge.retrieval.evaluation import Metrics, Question, Result, evaluate, read_questions
 from knowledge.retrieval.request import SearchRequest
 
-DATA_SETS: Final = ("scifact", "cranfield")
+DATA_SETS: Final = {
+    "scifact": ("*scifact_corpus*.jsonl*", "*scifact_queries*.jsonl*"),
+    "cranfield": ("*cranfield_corpus*.jsonl*", "*cranfield_queries*.jsonl*"),
+    "timeqa": ("*timeqa_paras*.jsonl*", "*timeqa_questions*.jsonl*"),
+}
+"""Name to the patterns of its two files."""
+
 NO_MODEL: Final = "none"
 
 
@@ -38,9 +46,8 @@ class DataSet:
 def find_data_sets(folder: Path) -> list[DataSet]:
     """Those of `DATA_SETS` whose two files lie in ``folder``."""
     found = []
-    for name in DATA_SETS:
-        corpus = sorted(folder.glob(f"*{name}_corpus*.jsonl*"))
-        questions = sorted(folder.glob(f"*{name}_queries*.jsonl*"))
+    for name, (documents, asked) in DATA_SETS.items():
+        corpus, questions = sorted(folder.glob(documents)), sorted(folder.glob(asked))
         if corpus and questions:
             found.append(DataSet(name, corpus[0], questions[0]))
     return found
@@ -55,7 +62,7 @@ def measure_quality(
     """Every data set with every profile; ``limit`` asks only the first questions of each."""
     tables, data = [], {}
     for data_set in data_sets:
-        questions = read_questions(data_set.questions, limit)
+        questions = _read_answered(data_set.questions, limit)
         rows: list[tuple[str, ...]] = []
         for profile in profiles:
             collection = _published(installation, data_set, profile)
@@ -65,7 +72,15 @@ def measure_quality(
                 result.setup.name: result.metrics.ndcg_at_10 for result in results if result.metrics
             }
         caption = f"{data_set.name}, {len(questions)} questions"
-        header = ("profile", "leg", "nDCG@10", "recall@100", "p50, top 100", "degraded")
+        header = (
+            "profile",
+            "leg",
+            "nDCG@10",
+            "recall@10",
+            "recall@100",
+            "p50, top 100",
+            "degraded",
+        )
         tables.append(Table(caption=caption, header=header, rows=tuple(rows)))
     return Section(
         name="quality",
@@ -100,15 +115,34 @@ def _published(installation: Installation, data_set: DataSet, profile: str) -> C
     return collection
 
 
+def _read_answered(path: Path, limit: int | None) -> list[Question]:
+    with tempfile.TemporaryDirectory() as folder:
+        answered = Path(folder) / "questions.jsonl"
+        with answered.open("w") as kept:
+            kept.writelines(line for line in _lines(path) if json.loads(line)["qrels"])
+        return read_questions(answered, limit)
+
+
 def _write_feed(corpus: Path, feed: Path) -> None:
-    opener = gzip.open if corpus.suffix == ".gz" else open
-    with opener(corpus, "rt") as lines, feed.open("w") as documents:
-        for line in lines:
+    with feed.open("w") as documents:
+        for line in _lines(corpus):
             value = json.loads(line)
             if not value["text"].strip():
                 continue  # there is nothing to find
-            document = {"id": value["_id"], "title": value["title"], "text": value["text"]}
+            title = value["title"] if "title" in value else _page_title(value["page"])
+            document = {"id": value["_id"], "title": title, "text": value["text"]}
             documents.write(json.dumps(document) + "\n")
+
+
+def _lines(path: Path) -> Iterator[str]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt") as lines:
+        yield from lines
+
+
+def _page_title(address: str) -> str:
+    """``/wiki/Newton_D._Baker_House`` to ``Newton D. Baker House``."""
+    return unquote(address.rpartition("/")[2]).replace("_", " ")
 
 
 def _evaluated(
@@ -137,6 +171,7 @@ def _row(profile: str, result: Result) -> tuple[str, ...]:
         profile,
         result.setup.name,
         f"{metrics.ndcg_at_10:.3f}",
+        f"{metrics.recall_at_10:.3f}",
         f"{metrics.recall_at_100:.3f}",
         ms(result.p50_ms),
         str(result.degraded),
