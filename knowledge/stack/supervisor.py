@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import Final
 
@@ -16,7 +17,7 @@ from knowledge.home import Home
 from knowledge.settings import Settings
 from knowledge.stack.dagster_instance import write_instance_config, write_workspace
 from knowledge.stack.parts import Part, StackContext, part_environment, parts_of
-from knowledge.stack.ports import choose_port
+from knowledge.stack.ports import choose_port, free_ports, is_free
 from knowledge.stack.process import (
     ProcessId,
     adopt_orphans,
@@ -46,6 +47,7 @@ from knowledge.storage.postgres.bootstrap import prepare_database
 
 PREFERRED_API_PORT: Final = 8080
 PREFERRED_DAGSTER_PORT: Final = 3000
+LOOPBACK: Final = "127.0.0.1"
 WATCH_INTERVAL_S: Final = 0.5
 CRASH_WINDOW_S: Final = 300.0
 CRASHES_ALLOWED: Final = 5
@@ -67,6 +69,7 @@ class Supervisor:
         self._progress = progress
         self._parts = {part.name: part for part in parts or parts_of(settings)}
         self._processes: dict[str, ProcessId] = {}
+        self._moved_parts: set[str] = set()
         self._crashes = {name: Crashes() for name in self._parts}
         self._stop = threading.Event()
         self._interruptible = True
@@ -125,7 +128,7 @@ class Supervisor:
 
     def _run_parts(self, context: StackContext) -> None:
         try:
-            self._start_all(context)
+            context = self._start_all(context)
             self._interruptible = False
             self._state = "running"
             self._record(context)
@@ -142,7 +145,8 @@ class Supervisor:
 
     # --- starting -------------------------------------------------------------------------
 
-    def _start_all(self, context: StackContext) -> None:
+    def _start_all(self, context: StackContext) -> StackContext:
+        """Returns the context that the parts run with: a port may have been chosen again."""
         begin = time.monotonic()
         healthy: set[str] = set()
         while len(healthy) < len(self._parts):
@@ -152,13 +156,42 @@ class Supervisor:
                 if part.command and part.name not in self._processes:
                     self._spawn(part, context)
                 try:
+                    if self._ended(part.name):  # what answers in its place is another's
+                        raise Unavailable("it ended")
                     version = part.probe(context, self._pid(part.name))
                 except Unavailable as error:
-                    self._require_patience(part, time.monotonic() - begin, error.message)
+                    if moved := self._moved(part.name, context):
+                        context = moved
+                        self._spawn(part, context)
+                    else:
+                        self._require_patience(part, time.monotonic() - begin, error.message)
                 else:
                     healthy.add(part.name)
                     self._say_ready(part, context, version, time.monotonic() - begin)
             self._stop.wait(0.1)
+        return context
+
+    def _moved(self, name: str, context: StackContext) -> StackContext | None:
+        """The context with another port, once, when ``name`` ended because its port was taken
+        between the choice and its start; none when that is not the reason.
+        """
+        stack = self._settings.stack
+        chosen = {  # by the stack itself
+            "api": stack.api_port is None and (context.api_port, stack.host),
+            "dagster-webserver": stack.dagster_port is None and (context.dagster_port, LOOPBACK),
+        }.get(name)
+        if not chosen or not self._ended(name) or name in self._moved_parts:
+            return None
+        # What took it may have ended since.
+        last = last_lines(self._home.logs_dir / f"{name}.log", count=20).lower()
+        if is_free(*chosen) and "address already in use" not in last:
+            return None
+        self._moved_parts.add(name)
+        port = free_ports(1)[0]
+        self._progress(f"{name}: port {chosen[0]} was taken meanwhile, starting on {port}")
+        if name == "api":
+            return replace(context, api_port=port)
+        return replace(context, dagster_port=port)
 
     def _say_ready(self, part: Part, context: StackContext, version: str, waited_s: float) -> None:
         url = part.url(context)
@@ -167,11 +200,12 @@ class Supervisor:
         self._progress(f"{part.name}: {version} ready{place}{seconds}")
 
     def _require_patience(self, part: Part, waited_s: float, reason: str) -> None:
-        process = self._processes.get(part.name)
-        ended = process is not None and not process.is_alive()
+        ended = self._ended(part.name)
         if ended or waited_s > part.start_timeout_s:
             what = "ended" if ended else f"was not ready after {waited_s:.0f} s ({reason})"
-            where = self._log_tail(part.name) if process else "check its address and that it runs"
+            where = (
+                self._log_tail(part.name) if part.command else "check its address and that it runs"
+            )
             raise StackError(f"{part.name} {what}: {where}")
 
     def _spawn(self, part: Part, context: StackContext) -> None:
@@ -210,6 +244,10 @@ class Supervisor:
     def _pid(self, name: str) -> int | None:
         process = self._processes.get(name)
         return process.pid if process else None
+
+    def _ended(self, name: str) -> bool:
+        process = self._processes.get(name)
+        return process is not None and not process.is_alive()
 
     def _record(self, context: StackContext) -> None:
         me = ProcessId.of_self()

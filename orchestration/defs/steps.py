@@ -1,7 +1,7 @@
 """What every step on a collection shares: the lease of its run, and what a failure means."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
 import dagster as dg
@@ -45,13 +45,19 @@ class CollectionStep:
 def collection_step(context: StepContext, home: KnowledgeHome) -> Iterator[CollectionStep]:
     """Hold the lease of the partition's collection in the run's name for the length of a step.
 
-    Errors are those of `translated`; the reason is kept with the collection as well.
+    Errors are those of `noted`.
     """
     tenant_id, slug = split_partition_key(context.partition_key)
-    with translated(context.partition_key, lambda reason: _note(home, tenant_id, slug, reason)):
+    with noted(context, home):
         runtime = home.runtime
         with leased(runtime, tenant_id, slug, context.op_execution_context.run_id) as lease:
             yield CollectionStep(runtime, lease)
+
+
+def noted(context: StepContext, home: KnowledgeHome) -> AbstractContextManager[None]:
+    """`translated`, and the reason is kept with the partition's collection."""
+    tenant_id, slug = split_partition_key(context.partition_key)
+    return translated(context.partition_key, lambda reason: _note(home, tenant_id, slug, reason))
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 import psutil  # type: ignore[import-untyped]
@@ -23,12 +25,18 @@ from knowledge.stack.status import status
 from knowledge.stack.supervisor import CRASHES_ALLOWED, Crashes
 
 
-def _start(home: Home, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def _start(home: Home, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
         [sys.executable, "-m", "tests.stack.small_stack", str(home.root), *(arguments or ("-",))],
         stdout=subprocess.PIPE,
         text=True,
-    )
+    ) as supervisor:
+        try:
+            yield supervisor
+        except BaseException:  # else a failed test would wait for it
+            supervisor.terminate()
+            raise
 
 
 def _wait_for(supervisor: subprocess.Popen[str], words: str) -> None:
@@ -114,6 +122,17 @@ def test_a_part_that_does_not_start_is_quoted_and_nothing_is_left_running(home: 
         assert supervisor.wait(60) == 1
     assert _of_the_stack(home) == []
     assert find_postgres(home) is None
+
+
+def test_a_part_whose_port_was_taken_meanwhile_is_started_on_another(home: Home) -> None:
+    with _start(home, "-", "taken") as supervisor:
+        _wait_for(supervisor, "was taken meanwhile, starting on ")
+        _wait_for(supervisor, "stack: ready")
+        record = read_record(home)
+        assert record is not None and _answers(record.api_port)
+        supervisor.terminate()
+        assert supervisor.wait(60) == 0
+    assert _of_the_stack(home) == []
 
 
 def test_an_explicit_port_in_use_is_one_line_and_nothing_is_left_running(home: Home) -> None:
