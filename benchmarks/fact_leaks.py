@@ -363,7 +363,9 @@ async def _expand(asking: Asking) -> None:
     reach = Reach(asking.admitted, asking.names, start, direction)
     for _ in range(hops):
         reach.hop()
-    asking.count([edge.fact.fact_id for edge in graph.edges], reach.facts)
+    edges = {(edge.source, edge.target, edge.fact.fact_id) for edge in graph.edges}
+    asking.counts["short"] += len(edges) != len(graph.edges)
+    asking.count(list({fact_id for _, _, fact_id in edges}), reach.facts)
 
 
 async def _paths(asking: Asking) -> None:

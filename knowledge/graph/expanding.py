@@ -29,6 +29,8 @@ _TURNED: Final[Mapping[Direction, Direction]] = {"out": "in", "in": "out", "both
 @dataclass(frozen=True, slots=True)
 class Subgraph:
     """Nodes in the order they were reached, then by name; edges as they were met.
+    A fact is two edges where a name of it was merged and is met under its own name in another
+    namespace.
 
     ``cut`` are the names of nodes with more facts than were followed, and ``is_full`` says that
     a limit on nodes or edges ended the search: in both cases there is more.
@@ -67,6 +69,7 @@ async def expand(reader: FactReader, caller: Caller, question: Expansion) -> Sub
         question,
         max_nodes=question.max_nodes,
         max_edges=question.max_edges,
+        rejoins=True,
     )
     for _hop in range(question.hops):
         if not await walk.hop():
@@ -75,7 +78,7 @@ async def expand(reader: FactReader, caller: Caller, question: Expansion) -> Sub
     return Subgraph(
         scope=plan.scope,
         nodes=tuple(sorted(nodes.values(), key=lambda node: (node.distance, node.name))),
-        edges=tuple(walk.edges.values()),
+        edges=(*walk.edges.values(), *walk.again),
         as_of=plan.as_of(question.sieve),
         as_known_at=plan.seen(question.sieve).known_at,
         cut=tuple(sorted(nodes[key].name for key in walk.cut)),

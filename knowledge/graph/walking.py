@@ -50,7 +50,9 @@ class Walk:
     """A breadth-first search that grows by one hop at a time.
 
     ``cut`` are the keys of nodes with more facts than were followed; ``is_full`` says that a limit
-    on nodes or edges ended the search. ``aliases`` are the names asked for, by key, with the entity
+    on nodes or edges ended the search. ``again`` are facts that are an edge already, and lead to a
+    further entity from their other end: a name may be merged in the namespace of the fact, and
+    have been met in another. With ``rejoins`` they are followed. ``aliases`` are the names asked for, by key, with the entity
     that each is in every namespace.
     """
 
@@ -62,9 +64,11 @@ class Walk:
         *,
         max_nodes: int,
         max_edges: int,
+        rejoins: bool = False,
     ) -> None:
         self.nodes: dict[str, Node] = {}
         self.edges: dict[uuid.UUID, Edge] = {}
+        self.again: list[Edge] = []
         self.frontier: list[str] = []
         self.entries: frozenset[str] = frozenset()
         self.cut: set[str] = set()
@@ -75,6 +79,7 @@ class Walk:
         self._plan = plan
         self._bounds = bounds
         self._max_nodes = max_nodes
+        self._rejoins = rejoins
         predicates = tuple(plan.ontology.canonical(name) for name in bounds.predicates)
         self._wanted: FactFilter = replace(plan.filter(bounds.sieve), predicates=predicates)
         self._merges = Merges()
@@ -93,9 +98,12 @@ class Walk:
         *,
         max_nodes: int,
         max_edges: int,
+        rejoins: bool = False,
     ) -> Walk:
         """A walk that stands at the entities of these names."""
-        walk = cls(database, plan, bounds, max_nodes=max_nodes, max_edges=max_edges)
+        walk = cls(
+            database, plan, bounds, max_nodes=max_nodes, max_edges=max_edges, rejoins=rejoins
+        )
         given = {name_key(name): name for name in names}
         await walk._learn(given)
         for key, name in given.items():
@@ -157,17 +165,27 @@ class Walk:
 
     def _follow(self, fact: Fact, near: str, *, is_subject: bool) -> None:
         """Take up a fact found by one of its ends from a node, and the node at the other end."""
-        # A name of several entities stands here for the one that it was found from.
-        subject = object_ = near
         if is_subject:
-            object_ = self._end(fact.namespace, fact.object, fact.object_type)
+            far = Mention(name_key(fact.object), fact.object_type)
         else:
-            subject = self._end(fact.namespace, fact.subject, fact.subject_type)
+            far = Mention(name_key(fact.subject), fact.subject_type)
+        end = self._node_key(self._merges.entity(fact.namespace, far))
+        # A name of several entities stands here for the one that it was found from.
+        subject, object_ = (near, end) if is_subject else (end, near)
         new = {subject, object_} - self.nodes.keys()
+        is_met_again = fact.fact_id in self.edges
+        if is_met_again and (
+            not (new and self._rejoins) or self._merges.is_ambiguous(fact.namespace, far)
+        ):
+            return
         if len(self.nodes) + len(new) > self._max_nodes:
             self.is_full = True
             return
-        self.edges[fact.fact_id] = Edge(subject, object_, fact)
+        edge = Edge(subject, object_, fact)
+        if is_met_again:
+            self.again.append(edge)
+        else:
+            self.edges[fact.fact_id] = edge
         path = (*self.nodes[near].path, fact.fact_id)
         for key, spelled, type_ in (
             (subject, fact.subject, fact.subject_type),
@@ -185,8 +203,8 @@ class Walk:
         """The facts of the frontier that were taken up already."""
         here = set(self.frontier)
         return {
-            fact_id
-            for fact_id, edge in self.edges.items()
+            edge.fact.fact_id
+            for edge in (*self.edges.values(), *self.again)
             if edge.source in here or edge.target in here
         }
 
@@ -204,9 +222,6 @@ class Walk:
             if of_root := [name for name in names if name_key(name) == own]:
                 return min(of_root, key=lambda name: (-spelled[name], name))
         return min(asked or spelled, key=lambda name: (-spelled[name], name))
-
-    def _end(self, namespace: str, name: str, type_: str | None) -> str:
-        return self._node_key(self._merges.entity(namespace, Mention(name_key(name), type_)))
 
     def _node_key(self, entity: Mention) -> str:
         if entity.type is None:

@@ -74,6 +74,10 @@ class Merges:
                 if end.type is not None:
                     self._told_apart.add((merge.namespace, end.key))
 
+    def is_ambiguous(self, namespace: str, mention: Mention) -> bool:
+        """Whether it has no type where merges tell the types of its name apart."""
+        return mention.type is None and (namespace, mention.key) in self._told_apart
+
     def same(self, asked: EntityName) -> list[SameEntity]:
         """Every name of the entities that the asked name may stand for, in order of all fields.
 

@@ -153,6 +153,22 @@ def test_a_root_that_is_merged_further_elsewhere_is_met_at_the_second_hop(graph:
     assert {e.fact.object for e in around(graph, "a").edges} == set("ayzbw")
 
 
+def test_a_fact_met_from_a_name_merged_elsewhere_leads_to_what_it_was_merged_into(
+    graph: Graph,
+) -> None:
+    merge(graph, "a", "b", namespace="one")
+    graph.tell(
+        fact("x", "USES", "a", namespace="two"),
+        fact("a", "USES", "y", namespace="one"),
+        fact("b", "USES", "z", namespace="two"),
+    )
+    assert {e.fact.object for e in around(graph, "x", hops=3).edges} == set("ay")
+    graph.tell(fact("y", "USES", "w", namespace="two"), fact("x", "USES", "y", namespace="two"))
+    found = around(graph, "x", hops=3)
+    assert {e.fact.object for e in found.edges} == set("ayzw")
+    assert {node.key for node in found.nodes} == set("xaybzw")
+
+
 def test_what_a_caller_may_read_no_fact_of_gives_no_name(graph: Graph) -> None:
     graph.tell(
         fact("Falcon", "USES", "engine"),

@@ -237,6 +237,7 @@ async def find_neighbours(
 ) -> Neighbourhood:
     """The facts that leave or reach the nodes, at most ``fan_out`` a node and direction, newest
     first, and ``most`` in all without the ``known`` ones. ``directions`` are of ``out`` and ``in``.
+    A fact that is found from both of its ends is there twice.
     """
     given = given_values(wanted)
     clauses = (SEEN, BELIEVED, *clauses_of(scope, given))
@@ -275,7 +276,8 @@ def _within(
 ) -> Neighbourhood:
     """The facts of the rows within the limits, and of which nodes there are more."""
     counts: Counter[Near] = Counter()
-    kept: dict[uuid.UUID, tuple[Fact, Near]] = {}
+    kept: dict[tuple[uuid.UUID, bool], tuple[Fact, Near]] = {}
+    facts = set(known)
     cut: set[int] = set()
     is_full = len(rows) >= row_limit
     if is_full:
@@ -285,12 +287,13 @@ def _within(
         counts[near] += 1
         if counts[near] > fan_out:
             cut.add(near.place)
-        elif fact_id in kept or fact_id in known:
+        elif (fact_id, near.is_subject) in kept:
             continue
-        elif len(kept) < most:
-            kept[fact_id] = fact_of(row), near
+        elif fact_id in facts or len(facts) - len(known) < most:
+            facts.add(fact_id)
+            kept[fact_id, near.is_subject] = fact_of(row), near
         else:
             is_full = True
             cut.add(near.place)
-    facts, ends = [fact for fact, _ in kept.values()], [near for _, near in kept.values()]
-    return Neighbourhood(facts, ends, frozenset(cut), is_full)
+    found, ends = [fact for fact, _ in kept.values()], [near for _, near in kept.values()]
+    return Neighbourhood(found, ends, frozenset(cut), is_full)
