@@ -69,6 +69,15 @@ class AclType(click.ParamType[Any]):
             self.fail(f"{error.message}, or everyone, or nobody", param, ctx)
 
 
+acl = click.option(
+    "--acl",
+    required=True,
+    type=AclType(),
+    metavar="ACL",
+    help="group:x,user:y | everyone | nobody.",
+)
+
+
 class NamesType(click.ParamType[Any]):
     """Names separated by commas; a tuple without blanks and repetitions."""
 

@@ -46,13 +46,7 @@ def list_(tenant: str, collection: str, as_json: bool) -> None:
 @click.argument("source")
 @options.tenant
 @options.collection
-@click.option(
-    "--acl",
-    required=True,
-    type=options.AclType(),
-    metavar="ACL",
-    help="group:x,user:y | everyone | nobody.",
-)
+@options.acl
 @options.as_json
 def acl_command(
     source: str, tenant: str, collection: str, acl: options.ReadBy, as_json: bool

@@ -71,10 +71,7 @@ def answer_to_wire(answer: FactAnswer) -> dict[str, Any]:
         "facts": [fact_to_wire(fact) for fact in answer.facts],
         "nextCursor": answer.next_cursor,
         "contradictionsTruncated": answer.are_contradictions_cut,
-        "scope": scope_to_wire(answer.scope),
-        "asOf": answer.as_of and time_to_wire(answer.as_of),
-        "asKnownAt": time_to_wire(answer.as_known_at),
-        "notice": NOTICE,
+        **_basis(answer),
     }
 
 
@@ -102,10 +99,7 @@ def subgraph_to_wire(graph: Subgraph) -> dict[str, Any]:
         ],
         "truncated": graph.is_full or bool(graph.cut),
         "cut": list(graph.cut),
-        "scope": scope_to_wire(graph.scope),
-        "asOf": graph.as_of and time_to_wire(graph.as_of),
-        "asKnownAt": time_to_wire(graph.as_known_at),
-        "notice": NOTICE,
+        **_basis(graph),
     }
 
 
@@ -119,9 +113,16 @@ def paths_to_wire(paths: Paths) -> dict[str, Any]:
             for path in paths.paths
         ],
         "truncated": paths.is_cut,
-        "scope": scope_to_wire(paths.scope),
-        "asOf": paths.as_of and time_to_wire(paths.as_of),
-        "asKnownAt": time_to_wire(paths.as_known_at),
+        **_basis(paths),
+    }
+
+
+def _basis(answer: FactAnswer | Subgraph | Paths) -> dict[str, Any]:
+    """Whose facts these are, and of which times."""
+    return {
+        "scope": scope_to_wire(answer.scope),
+        "asOf": answer.as_of and time_to_wire(answer.as_of),
+        "asKnownAt": time_to_wire(answer.as_known_at),
         "notice": NOTICE,
     }
 

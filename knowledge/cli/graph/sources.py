@@ -42,13 +42,7 @@ def list_(tenant: str, project: str, as_json: bool) -> None:
 @click.argument("source")
 @options.tenant
 @options.project
-@click.option(
-    "--acl",
-    required=True,
-    type=options.AclType(),
-    metavar="ACL",
-    help="group:x,user:y | everyone | nobody.",
-)
+@options.acl
 @options.as_json
 def acl_command(source: str, tenant: str, project: str, acl: options.ReadBy, as_json: bool) -> None:
     """Set who may read the facts of SOURCE. Acts on the next request.
