@@ -127,7 +127,7 @@ class AsyncDatabase:
             raise NoTenant()
         async with self._connection() as connection:
             # Leaving the pipeline sends it off; fetching inside would cost a second round trip.
-            async with connection.pipeline():
+            async with _pipeline(connection):
                 await connection.execute(SET_TENANT, [tenant_id])
                 cursors = [await connection.execute(query, params) for query, params in statements]
             return [await cursor.fetchall() for cursor in cursors]
@@ -136,7 +136,7 @@ class AsyncDatabase:
         """Run statements that return nothing, in one transaction of ``tenant_id``."""
         if not tenant_id:
             raise NoTenant()
-        async with self._connection() as connection, connection.pipeline():
+        async with self._connection() as connection, _pipeline(connection):
             await connection.execute(SET_TENANT, [tenant_id])
             for query, params in statements:
                 await connection.execute(query, params)
@@ -152,6 +152,21 @@ class AsyncDatabase:
         with translated():
             async with self._pool.connection() as connection:
                 yield connection
+
+
+@asynccontextmanager
+async def _pipeline(connection: AsyncConnection[Row]) -> AsyncIterator[None]:
+    """A pipeline whose connection is given up when it fails or is cancelled.
+
+    The driver notes a statement as prepared when it is sent. Behind a failure the server skips
+    it, and every later use on that connection would fail with "does not exist".
+    """
+    try:
+        async with connection.pipeline():
+            yield
+    except BaseException:
+        await connection.close()
+        raise
 
 
 @contextmanager
