@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from knowledge.crash_points import reached
 from knowledge.errors import IndexInconsistent
@@ -27,6 +27,8 @@ from knowledge.storage.postgres.database import Transaction
 from knowledge.storage.postgres.lease import Lease
 
 Item = TypeVar("Item")
+
+PROBE_PATIENCE_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +148,26 @@ def verify_hybrid(runtime: Runtime, target: Target, *, expected: int | None = No
     for version in chunk_versions.latest_versions(
         runtime.app, target.collection, target.head, count=3
     ):
-        if not runtime.index.probe(target.generation, version):
+        if not _is_found(runtime, target.generation, version):
             raise IndexInconsistent(
                 f"chunk {version.chunk_id} was written but its words do not find it: the server"
                 " ranks unflushed objects wrongly, use Weaviate 1.36 or newer"
             )
     return expected
+
+
+def _is_found(runtime: Runtime, generation: Generation, version: ChunkVersion) -> bool:
+    """Whether the words of a chunk find it, now or in a moment.
+
+    A server that was killed and started again has once missed a chunk while it put its files in
+    order. The servers this guards against miss it for a minute.
+    """
+    deadline = time.monotonic() + PROBE_PATIENCE_S
+    while not runtime.index.probe(generation, version):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(PROBE_PATIENCE_S / 8)
+    return True
 
 
 def _require_same(runtime: Runtime, target: Target, items: int) -> None:
