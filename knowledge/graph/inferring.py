@@ -112,11 +112,16 @@ def infer(
     return base.is_cut or bool(_fresh(base, ontology, seeds))
 
 
+def _may_be_premise(fact: Fact) -> bool:
+    return fact.chunk_id is None and fact.session_scope is None
+
+
 @dataclass(slots=True)
 class _Base:
     """The believed facts of a project that can be premises: predicates of which a rule fires.
 
     A fact that a chunk says is none: who may read the chunk is not known of what would rest on it.
+    Nor is one of a session, which others would learn of so.
     ``is_cut`` when there were more than the bounds let through.
     """
 
@@ -139,7 +144,7 @@ class _Base:
             self.connection, self.place, self.now, by, keys, MAX_PARTNERS + 1, self.readers
         )
         self.is_cut = self.is_cut or len(found) > MAX_PARTNERS
-        fit = [fact for fact in found if fact.predicate in self.firing and fact.chunk_id is None]
+        fit = [fact for fact in found if fact.predicate in self.firing and _may_be_premise(fact)]
         return sorted(fit, key=lambda fact: fact.fact_id)[:MAX_PARTNERS]
 
     def facts(self, fact_ids: set[uuid.UUID]) -> list[Fact]:
@@ -150,7 +155,7 @@ class _Base:
         found = believed_facts(
             self.connection, self.place, self.now, "triple", triples, MAX_PARTNERS, self.readers
         )
-        return [fact for fact in found if fact.suggestion is None and fact.chunk_id is None]
+        return [fact for fact in found if fact.suggestion is None and _may_be_premise(fact)]
 
     def around(self, ended: Sequence[uuid.UUID], ontology: Ontology) -> list[Fact]:
         """Facts of which the same as those that ended may follow."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal
@@ -19,6 +19,9 @@ from knowledge.storage.postgres.facts.writing import LastTelling, NewRow, Tellin
 
 ANALYSED_FROM: Final = 500
 """Facts written at once from which on the planner may have to look again."""
+
+
+State = Literal["added", "restated", "outdated", "unchanged", "ended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +44,19 @@ class Writer:
 
 @dataclass(slots=True)
 class Written:
-    """What a batch did. ``fact_ids`` are those of its statements, in their order.
+    """What a batch did. ``fact_ids`` are those of its statements, in their order, ``states`` what
+    became of each of these.
 
     ``added`` counts facts that were not believed before, ``restated`` known facts told anew,
     ``outdated`` tellings older than one that is known, ``unchanged`` tellings known already, and of
-    those ``ended`` the ones that were retracted or corrected since: they stay so.
+    those ``ended`` the ones that were retracted, corrected or promoted since: they stay so.
     ``closed`` are the facts whose belief or validity ended, each with its reason: ``superseded``, or
     a `Closing`. ``suggested`` counts inferred facts, ``violations``
     what the ontology says against the statements, with how often.
     """
 
     fact_ids: tuple[uuid.UUID, ...] = ()
+    states: tuple[State, ...] = ()
     added: int = 0
     restated: int = 0
     outdated: int = 0
@@ -78,7 +83,7 @@ class _Outcome:
     """What becomes of a new telling, and what was known of its fact before."""
 
     telling: Telling
-    state: Literal["added", "restated", "outdated"]
+    state: State
     before: LastTelling | None
     outdated_by: uuid.UUID | None = None
 
@@ -102,7 +107,23 @@ def _judge(
     return _Outcome(telling, "restated" if is_believed else "added", before)
 
 
-_ENDED: Final = (Closing.RETRACTED, Closing.CORRECTED)
+def _states(
+    tellings: Sequence[Telling],
+    written: Mapping[uuid.UUID, State],
+    known: Mapping[uuid.UUID, str | None],
+) -> Iterator[State]:
+    """What became of each: of one said twice in a batch the first changed something."""
+    seen: set[uuid.UUID] = set()
+    for telling in tellings:
+        key = telling.telling_id
+        if key in written and key not in seen:
+            yield written[key]
+        else:
+            yield "ended" if known.get(key) in _ENDED else "unchanged"
+        seen.add(key)
+
+
+_ENDED: Final = (Closing.RETRACTED, Closing.CORRECTED, Closing.PROMOTED)
 
 
 class FactSession:
@@ -150,13 +171,16 @@ class FactSession:
     def tell(self, tellings: Sequence[Telling]) -> None:
         """Write tellings and note in ``written`` what became of them; what is new of them corrects
         what it says it corrects."""
-        new = self._unknown(tellings)
+        new, known = self._unknown(tellings)
         states = self._write(new)
+        counts = Counter(states.values())
         self.written.fact_ids = tuple(telling.fact_id for telling in tellings)
-        self.written.added = states["added"]
-        self.written.restated = states["restated"]
-        self.written.outdated = states["outdated"]
-        self.written.unchanged = len(tellings) - states.total()
+        self.written.added = counts["added"]
+        self.written.restated = counts["restated"]
+        self.written.outdated = counts["outdated"]
+        self.written.unchanged = len(tellings) - counts.total()
+        self.written.ended += sum(closing in _ENDED for closing in known.values())
+        self.written.states = tuple(_states(tellings, states, known))
         for telling in new:
             if telling.statement.corrects is not None:
                 self._correct(telling, telling.statement.corrects)
@@ -164,7 +188,7 @@ class FactSession:
 
     def suggest(self, tellings: Sequence[Telling]) -> None:
         """Write what was inferred; the writer is told of what it sees of it."""
-        new = self._unknown(tellings)
+        new, _known = self._unknown(tellings)
         self._write(new)
         self.written.suggested += sum(self._sees(telling) for telling in new)
 
@@ -175,18 +199,19 @@ class FactSession:
             and self.writer.denied.isdisjoint(telling.lineage_sources)
         )
 
-    def _unknown(self, tellings: Sequence[Telling]) -> list[Telling]:
-        """Those that were not told before, each once."""
+    def _unknown(
+        self, tellings: Sequence[Telling]
+    ) -> tuple[list[Telling], dict[uuid.UUID, str | None]]:
+        """Those that were not told before, each once; and what closed those that were."""
         unique = {telling.telling_id: telling for telling in tellings}
         known = writing.known_tellings(self.connection, list(unique)) if unique else {}
-        self.written.ended += sum(closing in _ENDED for closing in known.values())
-        return [telling for key, telling in unique.items() if key not in known]
+        return [telling for key, telling in unique.items() if key not in known], known
 
-    def _write(self, new: Sequence[Telling]) -> Counter[str]:
-        """Write new tellings; counts of ``added`` (facts not believed before), ``restated`` (a later
-        telling of one that was) and ``outdated`` (a later one is known)."""
+    def _write(self, new: Sequence[Telling]) -> dict[uuid.UUID, State]:
+        """Write new tellings; gives ``added`` (a fact not believed before), ``restated`` (a later
+        telling of one that was) or ``outdated`` (a later one is known) by the telling's id."""
         if not new:
-            return Counter()
+            return {}
         sources = {telling.statement.provenance.source_id for telling in new}
         writing.register_sources(
             self.connection, self.tenant_id, self.project_id, [s for s in sources if s]
@@ -204,7 +229,7 @@ class FactSession:
         rows = [NewRow(each.telling, self.now, each.outdated_by) for each in judged]
         writing.write(self.connection, self.tenant_id, self.project_id, rows)
         self._note_written(judged)
-        return Counter(outcome.state for outcome in judged)
+        return {outcome.telling.telling_id: outcome.state for outcome in judged}
 
     def _note_written(self, judged: Sequence[_Outcome]) -> None:
         opened = [outcome for outcome in judged if outcome.state != "outdated"]

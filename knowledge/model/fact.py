@@ -59,6 +59,7 @@ class Closing(StrEnum):
     RETRACTED = "retracted"
     PREMISE = "premise"
     REJECTED = "rejected"
+    PROMOTED = "promoted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,8 @@ class Statement:
     ``observed_at`` is None where the teller did not say. ``acl`` None is everyone with the
     project. ``confidence`` is from 0 to 1. Of a fact that a chunk says, ``collection_id`` and
     ``chunk_id`` name the chunk: who may not see it does not see the fact. ``corrects`` names the fact this one replaces;
-    ``readers_of`` the restricted sources that an inferred fact rests on.
+    ``readers_of`` the restricted sources that an inferred fact rests on. ``session_scope`` is the
+    session that alone may recall the fact; None is every one.
     """
 
     domain: Domain
@@ -122,6 +124,7 @@ class Statement:
     chunk_id: uuid.UUID | None = None
     corrects: uuid.UUID | None = None
     readers_of: tuple[str, ...] = ()
+    session_scope: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -281,6 +284,8 @@ def fact_id(
     ]
     if statement.readers_of:
         parts.append(",".join(statement.readers_of))
+    if statement.session_scope is not None:
+        parts += ["session", statement.session_scope]
     if starts_at_observation(statement, functional=functional):
         parts += _telling_parts(statement)
     return _digest(parts)
@@ -296,6 +301,7 @@ def timeline_id(tenant_id: str, project_id: str, statement: Statement) -> uuid.U
     subject = name_key(statement.subject)
     if statement.domain is Domain.CODE:  # Config and config are two things
         subject = statement.subject
+    session = [] if statement.session_scope is None else ["session", statement.session_scope]
     return _digest(
         [
             tenant_id,
@@ -305,6 +311,7 @@ def timeline_id(tenant_id: str, project_id: str, statement: Statement) -> uuid.U
             subject,
             statement.subject_type,
             statement.predicate,
+            *session,
         ]
     )
 
@@ -370,6 +377,7 @@ class Fact:
     lineage_sources: tuple[str, ...]
     suggestion: str | None
     confirmed_by: str | None
+    session_scope: str | None = None
     contradicts: tuple[uuid.UUID, ...] = ()
 
     def holds_at(self, moment: datetime) -> bool:

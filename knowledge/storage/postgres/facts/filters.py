@@ -20,7 +20,7 @@ class FactScope:
 
     ``acl`` are the caller's entries, ``denied`` the sources that are not readable today,
     ``readers`` who reads those that not everyone may read, ``known_at`` the time whose beliefs are read. Suggestions are inferred facts that nobody
-    confirmed.
+    confirmed. Facts of one session only are read for the ``sessions`` that are named.
     """
 
     tenant_id: str
@@ -30,6 +30,7 @@ class FactScope:
     known_at: datetime
     readers: Mapping[str, str] = field(default_factory=dict)
     with_suggestions: bool = False
+    sessions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class FactFilter:
     """All that are given must hold; a window is half-open.
 
     ``subjects`` are the names of one entity, ``mentioned`` names of which any may be subject or
-    object. ``changed_in`` is a window in which validity begins or ends.
+    object. ``changed_in`` is a window in which validity begins or ends. ``of_session`` leaves out
+    what is shared.
     """
 
     subjects: tuple[EntityName, ...] = ()
@@ -64,6 +66,7 @@ class FactFilter:
     source_ids: tuple[str, ...] | None = None
     suggestions_only: bool = False
     fact_ids: tuple[uuid.UUID, ...] = ()
+    of_session: bool = False
 
 
 SEEN: Final = """
@@ -72,6 +75,7 @@ SEEN: Final = """
     and (f.lineage_sources is null or not f.lineage_sources && %(denied)s)
     and (f.acl is null or f.acl && %(acl)s)
     and (f.chunk_id is null or chunk_is_readable(f.project_id, %(acl)s, f.collection_id, f.chunk_id))
+    and coalesce(f.session_scope is null or f.session_scope = any(%(sessions)s), false)
 """
 BELIEVED: Final = (
     "f.recorded_at <= %(known_at)s and (f.closed_at is null or f.closed_at > %(known_at)s)"
@@ -118,6 +122,7 @@ _CLAUSES: Final[Mapping[str, LiteralString]] = {
     "source_ids": "f.source_id = any(%(source_ids)s)",
     "suggestions_only": "f.suggestion = 'suggested'",
     "fact_ids": "f.fact_id = any(%(fact_ids)s)",
+    "of_session": "f.session_scope is not null",
     "listing": "f.listing_key = %(scope_key)s",
     "after": "f.begins <= coalesce(%(after_begins)s::timestamptz, '-infinity')"
     " and (f.begins < coalesce(%(after_begins)s::timestamptz, '-infinity') or f.fact_id > %(after_id)s)",
@@ -169,6 +174,8 @@ def given_values(wanted: FactFilter) -> dict[str, Any]:
             given |= {name: True, f"{prefix}_from": window[0], f"{prefix}_to": window[1]}
     if wanted.suggestions_only:
         given["suggestions_only"] = True
+    if wanted.of_session:
+        given["of_session"] = True
     return given
 
 
@@ -201,4 +208,5 @@ def bound(scope: FactScope, given: Mapping[str, Any], limit: int) -> dict[str, A
         "denied": list(scope.denied),
         "known_at": scope.known_at,
         "readers": json.dumps(dict(scope.readers)),
+        "sessions": list(scope.sessions),
     }

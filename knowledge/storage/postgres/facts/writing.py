@@ -31,7 +31,7 @@ _COLUMNS: Final = (
     " valid_to, valid_to_precision, begins, starts, timeline, observed_at, confidence, trust_tier,"
     " trust, verified, principal, source_id, source_version, client, model, session_id, acl,"
     " collection_id, chunk_id, rule, lineage, lineage_sources, suggestion, confirmed_by, recorded_at,"
-    " closed_at, closing, closed_by"
+    " closed_at, closing, closed_by, session_scope"
 )
 
 LOCK_WAIT_S: Final = 30
@@ -240,6 +240,7 @@ def _values(tenant_id: str, project_id: str, row: NewRow) -> tuple[Any, ...]:
         None if row.outdated_by is None else at,
         None if row.outdated_by is None else Closing.RESTATED.value,
         None if row.outdated_by is None else str(row.outdated_by),
+        said.session_scope,
     )
 
 
