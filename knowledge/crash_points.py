@@ -52,7 +52,18 @@ COLLECT_POINTS: Final = (
 
 FACT_POINTS: Final = ("facts.told", "facts.written", "facts.committed")
 
-POINTS: Final = frozenset((*PUBLISH_POINTS, *REBUILD_POINTS, *COLLECT_POINTS, *FACT_POINTS))
+MEMORY_POINTS: Final = (
+    "memory.written",
+    "memory.committed",
+    "memory.names_embedded",
+    "memory.vectors_stored",
+    "memory.withdrawn",
+    "memory.erased",
+)
+
+POINTS: Final = frozenset(
+    (*PUBLISH_POINTS, *REBUILD_POINTS, *COLLECT_POINTS, *FACT_POINTS, *MEMORY_POINTS)
+)
 
 
 def _die(_name: str) -> None:

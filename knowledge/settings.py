@@ -55,6 +55,13 @@ def _folders(value: object) -> object:
     return value.split(os.pathsep) if isinstance(value, str) else value
 
 
+def _names(value: object) -> object:
+    """A list of names as the environment writes it: ``a,b``."""
+    if not isinstance(value, str):
+        return value
+    return [name for part in value.split(",") if (name := part.strip())]
+
+
 class PublishingSettings(Section):
     max_file_bytes: int = Field(2_000_000, ge=1, description="Larger files are skipped, counted.")
     max_chunk_tokens: int = Field(220, ge=32, le=2000, description="Bound of a chunk, in words.")
@@ -114,6 +121,42 @@ class SecuritySettings(Section):
     token_lifetime_s: int = Field(3600, ge=60, le=86_400)
 
 
+class ExtractionSettings(Section):
+    """The language model that reads facts out of offloaded turns; an OpenAI-compatible server."""
+
+    api_base: str | None = Field(
+        None, description="Such as http://127.0.0.1:11434/v1. None: the built-in extractor."
+    )
+    model: str | None = None
+    api_key_env: str | None = Field(None, description="Name of the variable that holds the key.")
+    timeout_s: float = Field(60.0, gt=0, le=600)
+
+
+class MemorySettings(Section):
+    embeddings: str | None = Field(
+        None, description="Profile that embeds entity names; None: default_profile. Local only."
+    )
+    embedding_timeout_s: float = Field(
+        0.15, gt=0, le=5, description="A slower model leaves recall to the names."
+    )
+    embedding_interval_s: float = Field(30.0, gt=0, le=3600)
+    allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
+        (), description="Hosts that count as local, beside loopback and private addresses."
+    )
+    offload_jobs: int = Field(32, ge=1, le=1000, description="Jobs that wait at most.")
+    extraction: ExtractionSettings = ExtractionSettings()
+
+
+class McpSettings(Section):
+    tools: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
+        (), description="Tools that agents are offered; none named is all of them."
+    )
+    read_only: bool = Field(False, description="Offer no tool that writes.")
+    allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
+        (), description="Names (host or host:port) that /mcp is also asked under, behind a proxy."
+    )
+
+
 class Settings(Section):
     """Everything that can be configured, validated, with where the servers are."""
 
@@ -122,6 +165,8 @@ class Settings(Section):
     indexing: IndexingSettings = IndexingSettings()
     stack: StackSettings = StackSettings()
     security: SecuritySettings = SecuritySettings()
+    mcp: McpSettings = McpSettings()
+    memory: MemorySettings = MemorySettings()
     profiles: dict[str, ProfileSettings] = Field(default_factory=dict)
     default_profile: str = "minilm@1"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -163,8 +208,8 @@ def _explain(error: ErrorDetails) -> str:
     if error["type"] != "extra_forbidden":
         return f"configuration key {'.'.join(place)}: {error['msg']}"
     section: Any = Settings
-    if len(place) > 1:
-        section = Settings.model_fields[place[0]].annotation
+    for part in place[:-1]:
+        section = section.model_fields[part].annotation if part in section.model_fields else section
     valid = (ProfileSettings if place[0] == "profiles" else section).model_fields
     return f"unknown configuration key {'.'.join(place)}: use one of {', '.join(sorted(valid))}"
 

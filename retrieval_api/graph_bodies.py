@@ -54,7 +54,7 @@ Predicate = Annotated[
 Count = Annotated[int, Field(strict=True)]
 
 
-class _GraphBody(Wire):
+class StrictBody(Wire):
     """What is sent to the graph: an unknown field is told the known ones."""
 
     @model_validator(mode="before")
@@ -83,7 +83,7 @@ def _unknown_field(name: str, known: str) -> InitErrorDetails:
     return InitErrorDetails(type=error, loc=(shown,), input=None)
 
 
-class _SieveBody(_GraphBody):
+class _SieveBody(StrictBody):
     """Which facts count. Without ``asOf`` and ``between``: those that hold now."""
 
     project_id: Text
@@ -188,7 +188,7 @@ class PathsBody(_SieveBody):
         )
 
 
-class HistoryBody(_GraphBody):
+class HistoryBody(StrictBody):
     """Every telling about an entity, believed or not."""
 
     project_id: Text
@@ -207,7 +207,7 @@ class HistoryBody(_GraphBody):
         )
 
 
-class SuggestionsQuery(_GraphBody):
+class SuggestionsQuery(StrictBody):
     """Inferred facts that wait for somebody, whatever the time they hold at."""
 
     project_id: Text
@@ -224,13 +224,13 @@ class SuggestionsQuery(_GraphBody):
         )
 
 
-class DecisionBody(_GraphBody):
+class DecisionBody(StrictBody):
     """Where the suggestion is."""
 
     project_id: Text
 
 
-class FactBody(_GraphBody):
+class FactBody(StrictBody):
     """One fact. It needs a provenance: sourceId and sourceVersion, or client and sessionId."""
 
     subject: Name
@@ -261,13 +261,13 @@ class FactBody(_GraphBody):
     corrects: uuid.UUID | None = Field(None, description="The factId that this one replaces.")
 
 
-class RetractionBody(_GraphBody):
+class RetractionBody(StrictBody):
     """A fact that is to be believed no longer."""
 
     fact_id: uuid.UUID
 
 
-class FactsBody(_GraphBody):
+class FactsBody(StrictBody):
     """Facts to write together or not at all, at most 5,000 with the retractions."""
 
     project_id: Text

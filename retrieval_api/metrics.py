@@ -37,7 +37,19 @@ class Metrics:
             ("tenant",),
             registry=self.registry,
         )
-
+        self._recalls = Counter(
+            f"{prefix}_memory_recalls",
+            "Recalls of agent memory, by how they were answered.",
+            ("tenant", "mode"),
+            registry=self.registry,
+        )
+        self._recall_latency = Histogram(
+            f"{prefix}_memory_recall_latency",
+            "Latency of recalls in seconds.",
+            ("tenant",),
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
         self._facts = Gauge(
             f"{prefix}_graph_facts",
             "Facts that are believed, by domain and trust tier.",
@@ -53,8 +65,18 @@ class Metrics:
         tenant = answer.scope.tenant_id
         self._retrievals.labels(tenant, "+".join(sorted(read)), outcome).inc()
         self._latency.labels(tenant).observe(answer.latency_ms / 1000)
-        if answer.foreign_dropped:
-            self._foreign.labels(tenant).inc(answer.foreign_dropped)
+        self.count_foreign(tenant, answer.foreign_dropped)
+
+    def count_foreign(self, tenant_id: str, dropped: int) -> None:
+        """Count what a backend returned of another scope."""
+        if dropped:
+            self._foreign.labels(tenant_id).inc(dropped)
+
+    def count_recall(self, tenant_id: str, mode: str, seconds: float, dropped: int) -> None:
+        """Count a recall: ``mode`` is hybrid, names or skipped."""
+        self._recalls.labels(tenant_id, mode).inc()
+        self._recall_latency.labels(tenant_id).observe(seconds)
+        self.count_foreign(tenant_id, dropped)
 
     def count_failure(self, tenant_id: str, outcome: str) -> None:
         self._retrievals.labels(tenant_id, "", outcome).inc()

@@ -71,7 +71,7 @@ def write_batch(
 ) -> Written:
     """`assert_facts` as part of a transaction that its caller ends."""
     require_batch_size(len(batch.statements) + len(batch.retractions))
-    tellings = [_telling(tenant_id, project_id, said, ontology) for said in batch.statements]
+    tellings = [telling_of(tenant_id, project_id, said, ontology) for said in batch.statements]
     _require_speakable(writer, batch.statements)
     session = FactSession.begin(connection, tenant_id, project_id, ontology, writer)
     session.tell(tellings)
@@ -91,7 +91,8 @@ def require_batch_size(facts: int) -> None:
         )
 
 
-def _telling(tenant_id: str, project_id: str, said: Statement, ontology: Ontology) -> Telling:
+def telling_of(tenant_id: str, project_id: str, said: Statement, ontology: Ontology) -> Telling:
+    """The statement with the ids that it has in this project."""
     known = ontology.find(said.predicate)
     is_functional = known is not None and known.functional
     fact = fact_id(tenant_id, project_id, said, functional=is_functional)

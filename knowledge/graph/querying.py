@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from knowledge.errors import Forbidden, NotFound, Unauthenticated
 from knowledge.graph.cursor import Cursor, fingerprint, read_cursor, write_cursor
@@ -109,7 +109,12 @@ class FactReader:
         [[row]] = await self.database.rows(
             caller.tenant_id, (_PLAN, [caller.client_id, project_id])
         )
-        found = row["plan"]
+        return await self.resolve(caller, row["plan"], project_id, needed)
+
+    async def resolve(
+        self, caller: Caller, found: Mapping[str, Any] | None, project_id: str, needed: str
+    ) -> FactPlan:
+        """The plan of what ``plan_graph`` found. Raises as `plan`."""
         if found is None:
             raise Unauthenticated("the client of this token was revoked: ask for a new one")
         if needed not in found["scopes"]:
@@ -166,7 +171,7 @@ class FactReader:
         if len(found) > question.limit:
             place = Place(_begin(page[-1]), page[-1].fact_id)
             next_cursor = write_cursor(Cursor(place, sieve.as_of, seen.known_at), asked)
-        facts, is_cut = await self._with_contradictions(seen, wanted, page)
+        facts, is_cut = await self.with_contradictions(seen, wanted, page)
         return FactAnswer(
             plan.scope, tuple(facts), wanted.as_of, seen.known_at, next_cursor, is_cut
         )
@@ -202,7 +207,7 @@ class FactReader:
         names = [same for name in asked for same in merges.names(name)]
         return list(dict.fromkeys([*asked, *names]))
 
-    async def _with_contradictions(
+    async def with_contradictions(
         self, seen: FactScope, wanted: FactFilter, page: Sequence[Fact]
     ) -> tuple[list[Fact], bool]:
         """The page, with the facts that hold beside a fact whose predicate allows one object, and

@@ -16,6 +16,7 @@ from knowledge.model.fact import (
     Moment,
     Provenance,
     Statement,
+    is_memory,
     parse_moment,
     require_domain,
     require_name,
@@ -63,12 +64,14 @@ class Teller:
     """Who sends facts, and what holds for facts that do not say themselves.
 
     ``collections`` gives a collection's id by its name; None for one the teller may not use.
+    Namespaces of memories are written by `knowledge.memory` only, which keeps their bounds.
     """
 
     principal: str
     ontology: Ontology
     domain: Domain | None = None
     collections: Callable[[str], uuid.UUID | None] = lambda _name: None
+    writes_memory: bool = False
 
 
 def read_fact(given: object, teller: Teller) -> Statement:
@@ -97,7 +100,7 @@ def read_fact(given: object, teller: Teller) -> Statement:
         predicate=predicate,
         object=require_name(_text(given, "object"), "object"),
         provenance=provenance,
-        namespace=require_namespace(_optional(given, "namespace") or DEFAULT_NAMESPACE),
+        namespace=_namespace(given, teller),
         subject_type=_type(given, "subjectType"),
         object_type=_type(given, "objectType"),
         valid_from=valid_from,
@@ -127,6 +130,15 @@ def _optional(given: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     return require_name(_text(given, name), name)
+
+
+def _namespace(given: Mapping[str, Any], teller: Teller) -> str:
+    namespace = require_namespace(_optional(given, "namespace") or DEFAULT_NAMESPACE)
+    if is_memory(namespace) and not teller.writes_memory:
+        raise InvalidFact(
+            f"namespace {namespace} is a memory: tell it with memory/upsert, or choose one without '|'"
+        )
+    return namespace
 
 
 def _provenance(given: Mapping[str, Any], principal: str) -> Provenance:

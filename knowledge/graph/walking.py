@@ -52,7 +52,8 @@ class Walk:
     ``cut`` are the keys of nodes with more facts than were followed; ``is_full`` says that a limit
     on nodes or edges ended the search. ``again`` are facts that are an edge already, and lead to a
     further entity from their other end: a name may be merged in the namespace of the fact, and
-    have been met in another. With ``rejoins`` they are followed. ``aliases`` are the names asked for, by key, with the entity
+    have been met in another. With ``rejoins`` they are followed; with ``of_session`` only facts of the
+    scope's sessions, not what is shared. ``aliases`` are the names asked for, by key, with the entity
     that each is in every namespace.
     """
 
@@ -65,6 +66,7 @@ class Walk:
         max_nodes: int,
         max_edges: int,
         rejoins: bool = False,
+        of_session: bool = False,
     ) -> None:
         self.nodes: dict[str, Node] = {}
         self.edges: dict[uuid.UUID, Edge] = {}
@@ -81,7 +83,9 @@ class Walk:
         self._max_nodes = max_nodes
         self._rejoins = rejoins
         predicates = tuple(plan.ontology.canonical(name) for name in bounds.predicates)
-        self._wanted: FactFilter = replace(plan.filter(bounds.sieve), predicates=predicates)
+        self._wanted: FactFilter = replace(
+            plan.filter(bounds.sieve), predicates=predicates, of_session=of_session
+        )
         self._merges = Merges()
         self._learnt: set[str] = set()
         self._entities: dict[str, Mention] = {}
@@ -99,10 +103,17 @@ class Walk:
         max_nodes: int,
         max_edges: int,
         rejoins: bool = False,
+        of_session: bool = False,
     ) -> Walk:
         """A walk that stands at the entities of these names."""
         walk = cls(
-            database, plan, bounds, max_nodes=max_nodes, max_edges=max_edges, rejoins=rejoins
+            database,
+            plan,
+            bounds,
+            max_nodes=max_nodes,
+            max_edges=max_edges,
+            rejoins=rejoins,
+            of_session=of_session,
         )
         given = {name_key(name): name for name in names}
         await walk._learn(given)

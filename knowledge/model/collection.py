@@ -5,14 +5,21 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from knowledge.model.identity import partition_key
 from knowledge.model.scope import TrustTier
 
 
+CollectionKind = Literal["documents", "conversation"]
+
+
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A collection; ``embedding_profile`` is ``None`` where it is searched without a model."""
+    """A collection; ``embedding_profile`` is ``None`` where it is searched without a model.
+
+    A ``conversation`` holds turns, each found with the turns around it.
+    """
 
     collection_id: uuid.UUID
     tenant_id: str
@@ -21,6 +28,7 @@ class Collection:
     embedding_profile: str | None
     allow_remote: bool
     head_rev: int
+    kind: CollectionKind = "documents"
 
     @property
     def partition(self) -> str:

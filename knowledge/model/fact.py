@@ -27,6 +27,9 @@ SUGGESTED: Final = "suggested"
 
 _PREDICATE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_REORDERING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Embeddings, overrides and isolates of writing direction: what is shown is not what is stored."""
+
 _NAMESPACE: Final = re.compile(r"[a-z0-9][a-z0-9|._:-]{0,127}")
 
 
@@ -158,6 +161,8 @@ def require_name(value: str, what: str) -> str:
     kinds = {unicodedata.category(character) for character in name}
     if not kinds.isdisjoint(("Cc", "Cs")):
         raise InvalidFact(f"{what} holds a control character")
+    if not _REORDERING.isdisjoint(name):
+        raise InvalidFact(f"{what} holds a character that reorders the text around it")
     if kinds <= {"Cf", "Zs", "Mn", "Me"}:
         raise InvalidFact(f"{what} holds nothing that can be seen")
     return name
@@ -185,6 +190,11 @@ def require_namespace(value: str) -> str:
             " starting with a letter or digit"
         )
     return value
+
+
+def is_memory(namespace: str) -> bool:
+    """Whether facts of this namespace are a memory of agents: ``tenant|graph``."""
+    return "|" in namespace
 
 
 def require_domain(value: str) -> Domain:

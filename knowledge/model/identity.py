@@ -9,6 +9,7 @@ import uuid
 
 from knowledge.errors import InvalidName
 from knowledge.model.chunk import Chunk
+from knowledge.model.turn import Placed
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,61}")
 _CHUNKS = uuid.UUID("6f1c0a52-7d0e-5c1b-9a43-2f6d1b8e4c70")
@@ -83,3 +84,8 @@ def content_hash(chunk: Chunk) -> bytes:
         separators=(",", ":"),
     )
     return hashlib.sha256(canonical.encode()).digest()
+
+
+def turn_hash(content: bytes, turn: Placed) -> bytes:
+    """SHA-256 over what makes a turn of a conversation changed: its `content_hash` and its place."""
+    return hashlib.sha256(content + f"{_UNIT}{turn.session}{_UNIT}{turn.place!r}".encode()).digest()

@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 
 from knowledge.errors import VersionMismatch
 
-HEAD: Final = "0003"
+HEAD: Final = "0005"
 SCHEMA: Final = "knowledge"
 _HERE: Final = Path(__file__).parent
 

@@ -25,6 +25,7 @@ create table memory_namespaces (
     written_at    timestamptz not null,
     embedded_at   timestamptz,
     embedded_with text,  -- fingerprint of the profile
+    erased_at     timestamptz,  -- when facts were taken out of it last
     primary key (tenant_id, project_id, namespace),
     foreign key (tenant_id, project_id) references projects
 );
@@ -81,6 +82,23 @@ create function memories_to_embed(p_fingerprint text)
         where m.embedded_at is null or m.embedded_at < m.written_at or m.embedded_with <> p_fingerprint
         order by m.written_at
     $$;
+
+-- What a question to a memory needs to know: plan_graph, and when the memory's names changed other
+-- than by facts. Without p_project the only project of the client. Null as plan_graph.
+create function plan_memory(p_client text, p_project text, p_namespace text) returns jsonb
+    language plpgsql stable set search_path = knowledge, pg_temp
+    as $$
+    declare v_project text := coalesce(p_project, (
+        select c.projects[1] from clients c
+        where c.client_id = p_client and cardinality(c.projects) = 1));
+    begin
+        return plan_graph(p_client, v_project) || jsonb_build_object(
+            'project', v_project,
+            'erasedAt', (select erased_at from memory_namespaces
+                         where project_id = v_project and namespace = p_namespace),
+            'mergedAt', (select max(greatest(merged_at, undone_at)) from graph_merges
+                         where namespace = p_namespace));
+    end $$;
 
 -- A personal API key is a client of one project that is used as it is.
 alter table clients add column kind text not null default 'client' check (kind in ('client', 'key'));
@@ -155,7 +173,7 @@ create function erase_memory(p_project text, p_namespace text, p_facts uuid[]) r
             'premises', v_premises, 'vectors', v_vectors, 'merges', v_merges, 'citations', v_citations);
     end $$;
 
-revoke execute on function memories_to_embed(text), key_for_request(text),
+revoke execute on function memories_to_embed(text), key_for_request(text), plan_memory(text, text, text),
     erase_memory(text, text, uuid[]) from public;
-grant execute on function memories_to_embed(text), key_for_request(text),
+grant execute on function memories_to_embed(text), key_for_request(text), plan_memory(text, text, text),
     erase_memory(text, text, uuid[]) to {app};

@@ -1,0 +1,1 @@
+"""Memory of coding agents: facts written, recalled, offloaded, cared for."""

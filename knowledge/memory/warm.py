@@ -1,0 +1,83 @@
+"""Memories that are kept warm: each brought up to what a question may know before it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+
+from knowledge.memory.names import BEFORE_ALL, NameIndex
+from knowledge.memory.plan import MemoryPlan
+from knowledge.storage.postgres.database import AsyncDatabase
+from knowledge.storage.postgres.facts import memories
+
+MAX_WARM: Final = 256
+"""Memories kept; of 5,000 names one takes about 12 MB."""
+
+Place = tuple[str, str, str]
+"""Tenant, project, namespace."""
+
+
+class WarmNames:
+    """Name indexes by place, the least used dropped first. For one event loop."""
+
+    def __init__(self, database: AsyncDatabase) -> None:
+        self._database = database
+        self._kept: OrderedDict[Place, NameIndex] = OrderedDict()
+        self._locks: dict[Place, asyncio.Lock] = {}
+
+    async def current(self, plan: MemoryPlan, fingerprint: str | None) -> NameIndex:
+        """The names as of what the plan knows, with the vectors of a model where one is given."""
+        place = plan.place
+        async with self._locks.setdefault(place, asyncio.Lock()):
+            index = self._kept.get(place)
+            if index is None or index.erased_at != plan.erased_at:
+                index = NameIndex(*place)
+                index.erased_at = plan.erased_at
+            if index.known_at < plan.known_at or index.merged_at != plan.merged_at:
+                await self._take_facts(index, plan)
+            if fingerprint is not None and index.fingerprint != fingerprint:
+                await self._take_vectors(index, fingerprint, BEFORE_ALL)
+            self._keep(place, index)
+            return index
+
+    async def take_new_vectors(self, place: Place, fingerprint: str) -> None:
+        """Take up vectors that were stored since, where the memory is warm."""
+        async with self._locks.setdefault(place, asyncio.Lock()):
+            if (index := self._kept.get(place)) is not None:
+                after = index.vectors_at if index.fingerprint == fingerprint else BEFORE_ALL
+                await self._take_vectors(index, fingerprint, after)
+
+    def drop(self, place: Place) -> None:
+        self._kept.pop(place, None)
+
+    def _keep(self, place: Place, index: NameIndex) -> None:
+        self._kept[place] = index
+        self._kept.move_to_end(place)
+        while len(self._kept) > MAX_WARM:
+            dropped, _ = self._kept.popitem(last=False)
+            if not self._locks[dropped].locked():
+                del self._locks[dropped]
+
+    async def _take_facts(self, index: NameIndex, plan: MemoryPlan) -> None:
+        upto = max(plan.known_at, index.known_at)
+        facts, merges = await memories.changed_names(
+            self._database, *plan.place, since=index.known_at, upto=upto
+        )
+        if len(facts) > 500:  # a memory that wakes up must not hold up the others
+            await asyncio.to_thread(index.apply, facts, merges, upto)
+        else:
+            index.apply(facts, merges, upto)
+        index.merged_at = plan.merged_at
+
+    async def _take_vectors(self, index: NameIndex, fingerprint: str, after: datetime) -> None:
+        place = index.tenant_id, index.project_id, index.namespace
+        rows = await memories.vectors_of(self._database, *place, fingerprint, after)
+        index.take_vectors(
+            fingerprint,
+            ((row["name_key"], np.frombuffer(row["vector"], np.float32)) for row in rows),
+        )
+        index.vectors_at = max([index.vectors_at, *(row["embedded_at"] for row in rows)])

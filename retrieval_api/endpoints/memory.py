@@ -1,0 +1,179 @@
+"""The memory of agents: facts told, recalled, and looked after."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from knowledge.graph.receiving import Sender
+from knowledge.memory import care
+from knowledge.memory.plan import MemoryPlan, MemoryScope, plan_memory
+from knowledge.memory.wire import (
+    all_names_to_wire,
+    names_to_wire,
+    recalled_to_wire,
+    surroundings_to_wire,
+)
+from knowledge.memory.writing import require_call_size, upsert
+from knowledge.model.scope import ADMIN, READ, WRITE, Caller
+from knowledge.retrieval.wire import scope_to_wire
+from retrieval_api.bodies import parse_json, read_json
+from retrieval_api.headers import deadline_s, idempotency_key
+from retrieval_api.memory_bodies import (
+    ForgetBody,
+    NamesBody,
+    NamesQuery,
+    PromoteBody,
+    RecallBody,
+    SurroundingsBody,
+    UpsertBody,
+    VerifyBody,
+)
+from retrieval_api.service import Service, service_of
+
+MAX_UPSERT_BYTES: Final = 2_000_000
+"""Of a call: 1,000 triples of 2,000 bytes."""
+
+Answer = TypeVar("Answer")
+
+
+async def recall(request: Request) -> Response:
+    """What is known about what a text speaks of."""
+    service = service_of(request)
+    caller = await service.authenticate(request, READ)
+    body = RecallBody.model_validate(await read_json(request))
+    started = time.perf_counter()
+    found = await _in_time(request, service.memory.recaller.recall(caller, body.to_question()))
+    seconds = time.perf_counter() - started
+    mode = "skipped" if found.skipped else found.basis.mode
+    service.metrics.count_recall(caller.tenant_id, mode, seconds, found.basis.dropped)
+    return JSONResponse(recalled_to_wire(found, body.max_tokens))
+
+
+async def search(request: Request) -> Response:
+    """Which entities a text may speak of."""
+    service = service_of(request)
+    caller = await service.authenticate(request, READ)
+    body = NamesBody.model_validate(await read_json(request))
+    found = await _in_time(request, service.memory.recaller.search(caller, body.to_question()))
+    service.metrics.count_foreign(caller.tenant_id, found.basis.dropped)
+    return JSONResponse(names_to_wire(found))
+
+
+async def subgraph(request: Request) -> Response:
+    """The facts around entities."""
+    service = service_of(request)
+    caller = await service.authenticate(request, READ)
+    body = SurroundingsBody.model_validate(await read_json(request))
+    found = await _in_time(request, service.memory.recaller.subgraph(caller, body.to_question()))
+    service.metrics.count_foreign(caller.tenant_id, found.basis.dropped)
+    return JSONResponse(surroundings_to_wire(found, body.max_tokens))
+
+
+async def names(request: Request) -> Response:
+    """Every name that the caller may read a fact of, for clients that keep them."""
+    service = service_of(request)
+    caller = await service.authenticate(request, READ)
+    asked = NamesQuery.model_validate(dict(request.query_params))
+    plan, found = await _in_time(request, service.memory.recaller.names(caller, asked.scope()))
+    return JSONResponse(all_names_to_wire(plan, found))
+
+
+async def post_upsert(request: Request) -> Response:
+    """Write facts that an agent observed. The same call again changes nothing."""
+    service = service_of(request)
+    caller = await service.authenticate(request, WRITE)
+    key = idempotency_key(request)
+    raw = await request.body()
+    async with service.turn_to_write(caller.tenant_id):
+        body = await asyncio.to_thread(_read_upsert, raw)
+        plan = await _plan(service, caller, body.project_id, body.graph, WRITE)
+        told = body.told(plan.namespace, key)
+        answer = await asyncio.to_thread(upsert, service.writer, sender_of(caller, plan), told)
+    service.memory.embedder.kick()
+    return JSONResponse({**answer, "scope": scope_to_wire(plan.scope)})
+
+
+async def promote(request: Request) -> Response:
+    """Share facts of one session with every session."""
+    service = service_of(request)
+    caller = await service.authenticate(request, WRITE)
+    body = PromoteBody.model_validate(await read_json(request))
+    plan, sender = await _sender(service, caller, body.project_id, body.graph, WRITE)
+    async with service.turn_to_write(caller.tenant_id):
+        answer = await asyncio.to_thread(
+            care.promote, service.writer, sender, plan.namespace, body.chosen()
+        )
+    return JSONResponse(answer)
+
+
+async def forget(request: Request) -> Response:
+    """Take facts out of every store; answers with a receipt."""
+    service = service_of(request)
+    caller = await service.authenticate(request, WRITE)
+    body = ForgetBody.model_validate(await read_json(request))
+    plan, sender = await _sender(service, caller, body.project_id, body.graph, WRITE)
+    async with service.turn_to_write(caller.tenant_id):
+        receipt = await asyncio.to_thread(
+            care.forget, service.writer, sender, plan.namespace, body.chosen()
+        )
+    service.memory.names.drop(plan.place)
+    scope = scope_to_wire(plan.scope)
+    return JSONResponse({**receipt.to_wire(), "namespace": plan.namespace, "scope": scope})
+
+
+async def verify(request: Request) -> Response:
+    """A person says that facts are right."""
+    service = service_of(request)
+    caller = await service.authenticate(request, ADMIN)
+    body = VerifyBody.model_validate(await read_json(request))
+    plan, sender = await _sender(service, caller, body.project_id, body.graph, ADMIN)
+    async with service.turn_to_write(caller.tenant_id):
+        answer = await asyncio.to_thread(
+            care.verify, service.writer, sender, plan.namespace, body.fact_ids
+        )
+    return JSONResponse(answer)
+
+
+def sender_of(caller: Caller, plan: MemoryPlan) -> Sender:
+    """The caller as one who writes."""
+    return Sender(
+        scope=plan.scope,
+        ontology=plan.facts.ontology,
+        denied=frozenset(plan.facts.facts.denied),
+        is_admin=ADMIN in caller.scopes and ADMIN in plan.facts.scopes,
+    )
+
+
+async def _sender(
+    service: Service, caller: Caller, project_id: str | None, graph: str | None, needed: str
+) -> tuple[MemoryPlan, Sender]:
+    plan = await _plan(service, caller, project_id, graph, needed)
+    return plan, sender_of(caller, plan)
+
+
+async def _plan(
+    service: Service, caller: Caller, project_id: str | None, graph: str | None, needed: str
+) -> MemoryPlan:
+    return await plan_memory(service.facts, caller, MemoryScope(project_id, graph), needed)
+
+
+async def _in_time(request: Request, asking: Awaitable[Answer]) -> Answer:
+    """The answer within the deadline of a search, which the request may shorten."""
+    limit_s = service_of(request).settings.retrieval.request_timeout_s
+    asked_s = deadline_s(request)
+    async with asyncio.timeout(min(limit_s, asked_s or limit_s)):
+        return await asking
+
+
+def _read_upsert(raw: bytes) -> UpsertBody:
+    """In a thread: so much JSON would hold up everybody else."""
+    given: Any = parse_json(raw)
+    if isinstance(given, dict) and isinstance(given.get("triples"), list):
+        require_call_size(len(given["triples"]))
+    return UpsertBody.model_validate(given)
