@@ -15,11 +15,13 @@ from typing import Any, Final
 import click
 import httpx
 
+from benchmarks.conversations import find_conversations, measure_conversations
 from benchmarks.facts import measure_facts
 from benchmarks.growth import SIZES, measure_growth
 from benchmarks.installation import Installation, open_installation
 from benchmarks.latency import measure_latency
 from benchmarks.load import measure_load
+from benchmarks.memory import measure_memory
 from benchmarks.publish_cost import measure_publish_cost
 from benchmarks.quality import DATA_SETS, find_data_sets, local_profiles, measure_quality
 from benchmarks.report import BACKENDS, SECTIONS, write_report
@@ -78,6 +80,10 @@ def _facts(installation: Installation, options: Options) -> Section:
     return measure_facts(installation, options.facts)
 
 
+def _memory(installation: Installation, _options: Options) -> Section:
+    return measure_memory(installation)
+
+
 def _quality(installation: Installation, options: Options) -> Section | None:
     found = find_data_sets(options.data) if options.data else []
     if not found:
@@ -88,6 +94,16 @@ def _quality(installation: Installation, options: Options) -> Section | None:
     return measure_quality(installation, found, profiles, options.limit)
 
 
+def _conversations(installation: Installation, options: Options) -> Section | None:
+    found = find_conversations(options.data, options.limit) if options.data else None
+    if found is None:
+        where = "no turns and questions in it" if options.data else "no --data DIR is given"
+        _say(f"conversations: skipped, {where}")
+        return None
+    profiles = options.profiles or local_profiles(installation)
+    return measure_conversations(installation, found, profiles)
+
+
 PARTS: Final[dict[str, Measure]] = {
     "latency": _latency,
     "load": _load,
@@ -95,10 +111,18 @@ PARTS: Final[dict[str, Measure]] = {
     "publish": _publish,
     "growth": _growth,
     "facts": _facts,
+    "memory": _memory,
     "quality": _quality,
+    "conversations": _conversations,
 }
 ALL: Final = {
-    "weaviate": (("latency", "load", "slowest", "publish"), ("growth",), ("facts",), ("quality",)),
+    "weaviate": (
+        ("latency", "load", "slowest", "publish"),
+        ("growth",),
+        ("facts",),
+        ("memory",),
+        ("quality", "conversations"),
+    ),
     "pgvector": (("latency", "publish"), ("growth",)),
 }
 """The parts of ``all``; those that stand together share a temporary home, growth and facts need new ones.
@@ -134,7 +158,9 @@ On the second backend what helps to choose between the two.
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder of the test collections.  [default: quality is skipped]",
 )
-@click.option("--profile", "profiles", multiple=True, help="Quality: only this one. Repeatable.")
+@click.option(
+    "--profile", "profiles", multiple=True, help="Quality, conversations: only this. Repeatable."
+)
 @click.option("--limit", type=click.IntRange(1), help="Quality: only the first questions.")
 def main(part: str, backend: str | None, no_stack: bool, sizes: str, **given: Any) -> None:
     options = Options(with_stack=not no_stack, sizes=_numbers(sizes), **given)

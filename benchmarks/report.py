@@ -13,7 +13,17 @@ from benchmarks.sections import Section, Table, read_sections
 
 REPORT: Final = "RESULTS.md"
 SECTIONS: Final = "results"
-ORDER: Final = ("latency", "load", "publish", "growth", "slowest", "facts", "quality")
+ORDER: Final = (
+    "latency",
+    "load",
+    "publish",
+    "growth",
+    "slowest",
+    "facts",
+    "memory",
+    "quality",
+    "conversations",
+)
 BACKENDS: Final = {"weaviate": "Weaviate", "pgvector": "pgvector"}
 
 _NUMBER: Final = re.compile(r"[-\d]")

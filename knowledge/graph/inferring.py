@@ -23,6 +23,7 @@ from knowledge.model.fact import (
     Provenance,
     Statement,
     fact_id,
+    is_memory,
     name_key,
     telling_id,
     timeline_id,
@@ -97,7 +98,8 @@ def infer(
     base = _Base(
         connection, tenant_id, project_id, now, readers, frozenset(firing), max_conclusions
     )
-    seeds = base.facts({t.fact_id for t in opened if t.statement.predicate in firing})
+    said = [t for t in opened if not is_memory(t.statement.namespace)]
+    seeds = base.facts({t.fact_id for t in said if t.statement.predicate in firing})
     seeds += base.facts(set(changed))
     seeds += base.around(ended, ontology)
     room = MAX_SUGGESTIONS
@@ -113,7 +115,7 @@ def infer(
 
 
 def _may_be_premise(fact: Fact) -> bool:
-    return fact.chunk_id is None and fact.session_scope is None
+    return fact.chunk_id is None and not is_memory(fact.namespace)
 
 
 @dataclass(slots=True)
@@ -121,7 +123,7 @@ class _Base:
     """The believed facts of a project that can be premises: predicates of which a rule fires.
 
     A fact that a chunk says is none: who may read the chunk is not known of what would rest on it.
-    Nor is one of a session, which others would learn of so.
+    Nor is one of a memory: what agents observed proves nothing further.
     ``is_cut`` when there were more than the bounds let through.
     """
 

@@ -144,11 +144,6 @@ class NameIndex:
             self._vectors[number] = vector
             self._has_vector[number] = True
 
-    def without_vector(self) -> int:
-        """How many names have none of the model in use."""
-        held = int(self._has_vector[: len(self)].sum())
-        return sum(1 for e in self._entities if +e.spellings) - held if held else len(self)
-
     def visible(self, scope: FactScope, *, of_session: bool = False) -> Mask:
         """Which numbers a caller may read a fact of; with ``of_session`` of the sessions only."""
         mask = np.zeros(len(self), np.bool_)
@@ -170,13 +165,13 @@ class NameIndex:
         self, vector: NDArray[np.float32], floor: float, mask: Mask, limit: int
     ) -> list[NameHit]:
         """The nearest names, of a cosine of ``floor`` at least."""
-        held = len(self._vectors)
-        if not held or len(vector) != self._vectors.shape[1]:
+        rows = min(len(self), len(self._vectors))
+        if not rows or len(vector) != self._vectors.shape[1]:
             return []
         cosines = np.full(len(self), -1.0)
-        cosines[:held] = self._vectors[: len(self)] @ vector
+        cosines[:rows] = self._vectors[:rows] @ vector
         admitted = mask & (cosines >= floor)
-        admitted[:held] &= self._has_vector[: len(self)]
+        admitted[:rows] &= self._has_vector[:rows]
         return self._best(cosines, admitted, limit)
 
     def coverage(self, terms: Sequence[str], number: int) -> float:
@@ -209,7 +204,8 @@ class NameIndex:
         grown = max(256, 2 * rows, number + 1)
         vectors = np.zeros((grown, dimension), np.float32)
         has_vector = np.zeros(grown, np.bool_)
-        vectors[:rows], has_vector[:rows] = self._vectors, self._has_vector
+        if rows:
+            vectors[:rows], has_vector[:rows] = self._vectors, self._has_vector
         self._vectors, self._has_vector = vectors, has_vector
 
     def _take_merges(self, merges: Sequence[Row]) -> set[int]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from knowledge.model.scope import READ, WRITE
+from knowledge.stack.process import wait_until
 from tests.retrieval_api.conftest import CallerFactory
 from tests.retrieval_api.service import BASE, Caller, assert_problem
 
@@ -57,3 +58,25 @@ def test_the_same_call_again_changes_nothing(agent: Caller) -> None:
     assert (first["counts"]["added"], again["counts"]["added"]) == (2, 0)
     assert again["counts"]["unchanged"] == 2
     assert [f["factId"] for f in first["facts"]] == [f["factId"] for f in again["facts"]]
+
+
+def test_a_name_is_found_by_what_it_means_once_it_has_a_vector(agent: Caller) -> None:
+    tell(agent, ("automobile", "OWNED_BY", "the attorney"))
+    wait_for_vectors(agent)
+    answer = call(agent, "recall", query="whose car is it")
+    assert answer["mode"] == "hybrid"
+    assert answer["embeddingProfileVersion"] == "minilm@1"
+    assert {"name": "automobile", "type": None, "via": "vector"} in answer["entities"]
+    assert ("automobile", "OWNED_BY", "the attorney") in said(answer)
+
+
+def wait_for_vectors(caller: Caller) -> None:
+    """Until the names that were just told are found by meaning too."""
+    probe = tell(caller, ("a lorry", "OWNED_BY", "nobody at all"))
+    assert probe["counts"]["refused"] == 0
+
+    def is_found() -> bool:
+        answer = call(caller, "search", query="truck")
+        return any(entity["name"] == "a lorry" for entity in answer["entities"])
+
+    assert wait_until(is_found, 20)
