@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 LOCKS := requirements.lock requirements-models.lock
 # One stamp for each content of what the environment is made of: a second set-up costs nothing.
 STAMP := $(VENV)/.ready-$(shell cat $(LOCKS) pyproject.toml | cksum | tr ' ' '-')
-SOURCES := knowledge retrieval_api orchestration dbt_like_checks tests benchmarks
+SOURCES := knowledge retrieval_api mcp_server orchestration dbt_like_checks tests benchmarks
 
 .PHONY: help setup weaviate demo test lint format lock leaks bench up down clean
 

@@ -14,6 +14,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from mcp_server.http import MAX_BODY_BYTES
 from retrieval_api.bodies import BodyLimit
 from retrieval_api.docs import openapi_json, swagger_files, swagger_page
 from retrieval_api.endpoints import (
@@ -22,6 +23,8 @@ from retrieval_api.endpoints import (
     facts,
     graph,
     health,
+    mcp,
+    memory,
     oauth,
     rebuilds,
     search,
@@ -31,6 +34,8 @@ from retrieval_api.problems import HANDLERS
 from retrieval_api.service import ServiceConfig, open_service
 
 FACTS_PATH = f"{BASE}/graph/facts"
+UPSERT_PATH = f"{BASE}/memory/upsert"
+MCP_PATH = "/mcp"
 
 
 def routes() -> list[Route | Mount]:
@@ -52,7 +57,9 @@ def routes() -> list[Route | Mount]:
         Route(f"{BASE}/rebuilds/{{rebuild_id}}", rebuilds.get_rebuild, methods=["GET"]),
         Route(f"{BASE}/rebuilds/{{rebuild_id}}/cancel", rebuilds.post_cancel, methods=["POST"]),
         *_graph_routes(),
+        *_memory_routes(),
         Route(f"{BASE}/events", events.events, methods=["GET", "POST"]),
+        Route(MCP_PATH, mcp.McpEndpoint()),
         Route("/oauth/token", oauth.issue_token, methods=["POST"]),
         Route("/healthz", health.healthz, methods=["GET"]),
         Route("/readyz", health.readyz, methods=["GET"]),
@@ -77,6 +84,19 @@ def _graph_routes() -> list[Route]:
     ]
 
 
+def _memory_routes() -> list[Route]:
+    return [
+        Route(f"{BASE}/memory/recall", memory.recall, methods=["POST"]),
+        Route(f"{BASE}/memory/search", memory.search, methods=["POST"]),
+        Route(f"{BASE}/memory/subgraph", memory.subgraph, methods=["POST"]),
+        Route(f"{BASE}/memory/names", memory.names, methods=["GET"]),
+        Route(UPSERT_PATH, memory.post_upsert, methods=["POST"]),
+        Route(f"{BASE}/memory/promote", memory.promote, methods=["POST"]),
+        Route(f"{BASE}/memory/forget", memory.forget, methods=["POST"]),
+        Route(f"{BASE}/memory/verify", memory.verify, methods=["POST"]),
+    ]
+
+
 def create_app(config: ServiceConfig) -> Starlette:
     """The application for ``config``; everything it opens is opened and closed by its lifespan."""
 
@@ -90,5 +110,14 @@ def create_app(config: ServiceConfig) -> Starlette:
         routes=routes(),
         lifespan=lifespan,
         exception_handlers=HANDLERS,
-        middleware=[Middleware(BodyLimit, larger={FACTS_PATH: facts.MAX_FACTS_BYTES})],
+        middleware=[
+            Middleware(
+                BodyLimit,
+                larger={
+                    FACTS_PATH: facts.MAX_FACTS_BYTES,
+                    UPSERT_PATH: memory.MAX_UPSERT_BYTES,
+                    MCP_PATH: MAX_BODY_BYTES,
+                },
+            )
+        ],
     )

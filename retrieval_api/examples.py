@@ -22,6 +22,8 @@ ANSWER: Final[dict[str, Any]] = {
     "asOf": "2026-05-01T00:00:00Z",
     "degraded": False,
     "rerank": "reranker",
+    "confidence": 0.93,
+    "lowSupport": False,
     "legs": [
         {
             "leg": "vector",

@@ -72,7 +72,7 @@ CANDIDATE: Final = _object(
         rerank={"type": ["number", "null"]},
         prior={
             "type": "number",
-            "description": "What it owes to lying in a time that the query names; part of rerank.",
+            "description": "What it owes to a time or speaker that the query names; part of rerank.",
         },
     ),
 )
@@ -121,7 +121,7 @@ EXPLAINED_CHUNK: Final = _object(
     score={"type": ["number", "null"]},
 )
 ANSWER_SCHEMA: Final = _object(
-    "queryId scope asOf degraded rerank legs candidates",
+    "queryId scope asOf degraded rerank confidence lowSupport legs candidates",
     queryId={"type": "string", "format": "uuid"},
     scope=_object(
         "tenantId projectId principal groups",
@@ -133,6 +133,14 @@ ANSWER_SCHEMA: Final = _object(
     asOf={"type": "string", "format": "date-time"},
     degraded={"type": "boolean", "description": "A leg is missing or another stands in for it."},
     rerank={"enum": ["reranker", "none"]},
+    confidence={
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+        "description": "How well what was found supports an answer, from raw scores. A question"
+        " whose answer was nearly said, but was not, cannot be told.",
+    },
+    lowSupport={"type": "boolean", "description": "The confidence is below .5."},
     legs={"type": "array", "items": LEG},
     candidates={"type": "array", "items": CANDIDATE},
     foreignDropped={

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 
 from knowledge.errors import (
     Busy,
     DatabaseUnavailable,
     Forbidden,
+    InvalidInput,
     KnowledgeError,
     ScopeContractBroken,
     Unauthenticated,
@@ -30,6 +32,7 @@ from knowledge.model.scope import ADMIN, Caller
 from knowledge.profiles.registry import Profiles
 from knowledge.retrieval.recording import Recorder
 from knowledge.retrieval.search import Searcher
+from knowledge.security.keys import PREFIX as KEY_PREFIX
 from knowledge.security.tokens import TokenIssuer
 from knowledge.settings import Settings, load_settings
 from knowledge.storage.backends import IndexLocation
@@ -37,6 +40,10 @@ from knowledge.storage.guarded import GuardedSearch
 from knowledge.storage.postgres import service as queries
 from knowledge.storage.postgres.database import AsyncDatabase, Database
 from knowledge.storage.postgres.idempotency import delete_expired_keys
+from mcp_server.http import session_manager
+from mcp_server.tools import selected
+from retrieval_api.key_verifier import KeyVerifier
+from retrieval_api.memory_service import MemoryService, open_memory
 from retrieval_api.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -78,8 +85,11 @@ class Service:
     searcher: Searcher
     recorder: Recorder
     tokens: TokenIssuer
+    keys: KeyVerifier
     metrics: Metrics
     facts: FactReader
+    memory: MemoryService
+    mcp: StreamableHTTPSessionManager
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CONCURRENT_WRITES))
     tenant_turns: defaultdict[str, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
@@ -90,30 +100,56 @@ class Service:
         roots = map(Path, self.settings.publishing.snapshot_roots)
         return [self.config.home.snapshots_dir, *roots]
 
-    def authenticate(self, request: Request, scope: str) -> Caller:
-        """The caller of a request whose token carries ``scope``.
+    async def authenticate(self, request: Request, scope: str) -> Caller:
+        """The caller of a request whose token or API key carries ``scope``.
 
-        Raises `Unauthenticated`, `Forbidden`.
+        What the caller may still do is read with the plan of the request. Raises
+        `Unauthenticated`, `Forbidden`, `DatabaseUnavailable` (of an API key not seen lately).
         """
-        header = request.headers.get("authorization", "")
-        kind, _, token = header.partition(" ")
-        if kind.lower() != "bearer" or not token:
-            raise Unauthenticated(
-                "send an access token as Authorization: Bearer …; ask for one at /oauth/token"
-            )
-        caller = self.tokens.verify(token.strip())
+        caller = await self.identify(request)
         if scope not in caller.scopes:
             raise Forbidden(f"the access token does not carry the scope {scope}")
         return caller
 
+    async def identify(self, request: Request) -> Caller:
+        """The caller whose token or API key a request carries. Raises as `authenticate`."""
+        header = request.headers.get("authorization", "")
+        kind, _, credential = header.partition(" ")
+        credential = credential.strip()
+        if kind.lower() != "bearer" or not credential:
+            raise Unauthenticated(
+                "send an access token or API key as Authorization: Bearer …; ask for a token at"
+                " /oauth/token"
+            )
+        if credential.startswith(KEY_PREFIX):
+            return await self.keys.verify(credential)
+        return self.tokens.verify(credential)
+
     async def granted(self, caller: Caller, scope: str) -> dict[str, Any]:
         """The client's grants as they are now; acts on revocation at once."""
-        found = await queries.grants(self.database, caller.tenant_id, caller.client_id)
-        if found is None:
-            raise Unauthenticated("the client of this token was revoked: ask for a new one")
+        found = await self.known(caller)
         if scope not in found["scopes"]:
             raise Forbidden(f"the client no longer has the scope {scope}")
         return found
+
+    async def known(self, caller: Caller) -> dict[str, Any]:
+        """`granted` whatever the scopes. Raises `Unauthenticated` for a revoked client."""
+        found = await queries.grants(self.database, caller.tenant_id, caller.client_id)
+        if found is None:
+            raise Unauthenticated("the client of this token was revoked: ask for a new one")
+        return found
+
+    async def project_of(self, caller: Caller, named: str | None, scope: str) -> str:
+        """The project a request is about: the one it names, else the credential's only one.
+
+        Raises `InvalidInput` where there are several, and as `granted`.
+        """
+        if named is not None:
+            return named
+        projects: list[str] = (await self.granted(caller, scope))["projects"]
+        if len(projects) != 1:
+            raise InvalidInput(f"projectId: say which project, one of {', '.join(projects)}")
+        return projects[0]
 
     @asynccontextmanager
     async def turn_to_write(self, tenant_id: str) -> AsyncIterator[None]:
@@ -156,6 +192,10 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
     database = AsyncDatabase(config.app_url)
     index = GuardedSearch(config.index.open_search(database))
     profiles = Profiles(settings, config.cache_dir)
+    facts = FactReader(database)
+    await database.open()
+    stack = AsyncExitStack()
+    memory = await stack.enter_async_context(open_memory(settings, profiles, facts))
     service = Service(
         config=config,
         settings=settings,
@@ -170,10 +210,15 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
             config.home.signing_key,
             settings.security.token_lifetime_s,
         ),
+        keys=KeyVerifier(database),
         metrics=Metrics(),
-        facts=FactReader(database),
+        facts=facts,
+        memory=memory,
+        mcp=session_manager(
+            selected(settings.mcp.tools, read_only=settings.mcp.read_only),
+            hosts=[settings.stack.host, *settings.mcp.allowed_hosts],
+        ),
     )
-    await database.open()
     tasks = [
         asyncio.create_task(service.recorder.run(), name="recorder"),
         asyncio.create_task(_prove(service), name="scope contract"),
@@ -183,11 +228,13 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
         asyncio.create_task(_warm(service), name="warm"),
     ]
     try:
-        yield service
+        async with service.mcp.run():
+            yield service
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await stack.aclose()
         await index.close()
         service.writer.close()
         await database.close()

@@ -108,10 +108,10 @@ class FiltersBody(Wire):
 
 
 class SearchBody(Wire):
-    """A scoped hybrid search; only ``query`` and ``projectId`` are required."""
+    """A scoped hybrid search; ``projectId`` may be left out by a credential of one project."""
 
     query: str = Field(min_length=1, description="Words, a question or an identifier.")
-    project_id: Text
+    project_id: Text | None = None
     collections: list[Text] = Field(default_factory=list, max_length=MAX_COLLECTIONS)
     top_k: int = Field(10, ge=1, le=MAX_TOP_K)
     filters: FiltersBody = Field(default_factory=FiltersBody)
@@ -131,10 +131,10 @@ class SearchBody(Wire):
     )
     run_id: uuid.UUID | None = None
 
-    def to_request(self, *, timeout_s: float | None) -> SearchRequest:
+    def to_request(self, *, project_id: str, timeout_s: float | None) -> SearchRequest:
         return SearchRequest(
             query=self.query,
-            project_id=self.project_id,
+            project_id=project_id,
             collections=tuple(self.collections),
             top_k=self.top_k,
             filters=Filters(

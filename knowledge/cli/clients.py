@@ -14,7 +14,7 @@ from knowledge.model.scope import ADMIN, READ, WRITE
 from knowledge.storage.postgres import catalogue
 
 SHORT_SCOPES: Final = {"read": READ, "write": WRITE, "admin": ADMIN}
-_SHORT_NAMES: Final = {full: short for short, full in SHORT_SCOPES.items()}
+SHORT_NAMES: Final = {full: short for short, full in SHORT_SCOPES.items()}
 
 
 @click.group("clients")
@@ -123,7 +123,7 @@ def _row(client: Mapping[str, Any]) -> tuple[str, ...]:
         client["client_id"],
         ",".join(client["projects"]),
         ",".join(client["groups"]) or "-",
-        ",".join(_SHORT_NAMES.get(scope, scope) for scope in client["scopes"]),
+        ",".join(SHORT_NAMES.get(scope, scope) for scope in client["scopes"]),
         "revoked" if client["revoked_at"] else "active",
         f"{client['created_at']:%Y-%m-%d %H:%M}",
     )

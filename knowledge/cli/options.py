@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import click
 
 from knowledge.errors import InvalidInput
+from knowledge.model.collection import CollectionKind
 from knowledge.model.fact import parse_moment
 from knowledge.model.scope import parse_acl
 
@@ -20,6 +21,11 @@ NO_PROFILE: Final = "none"
 tenant = click.option("--tenant", required=True, metavar="T", help="Tenant.")
 project = click.option("--project", required=True, metavar="P", help="Project.")
 collection = click.option("--collection", required=True, metavar="C", help="Collection.")
+kind = click.option(
+    "--kind",
+    type=click.Choice(get_args(CollectionKind)),
+    help="Of a new collection: documents, or turns of a conversation.  [default: documents]",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 

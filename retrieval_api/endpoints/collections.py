@@ -20,7 +20,7 @@ _WIRE_KINDS = {kind.value: leg.value for leg, kind in KINDS.items()}
 
 async def list_collections(request: Request) -> Response:
     service = service_of(request)
-    caller = service.authenticate(request, READ)
+    caller = await service.authenticate(request, READ)
     rows = await _visible(service, caller, request.query_params.get("projectId"))
     return JSONResponse({"collections": [_collection(row) for row in rows]})
 
@@ -28,7 +28,7 @@ async def list_collections(request: Request) -> Response:
 async def list_indexes(request: Request) -> Response:
     """Index revisions of a collection, newest first, with state, counts and profile versions."""
     service = service_of(request)
-    caller = service.authenticate(request, READ)
+    caller = await service.authenticate(request, READ)
     wanted = request.path_params["collection"]
     for row in await _visible(service, caller, None):
         if wanted in (row["slug"], str(row["collection_id"])):

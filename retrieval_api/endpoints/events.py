@@ -29,7 +29,7 @@ async def events(request: Request) -> Response:
 async def post_event(request: Request) -> Response:
     """Take one event; the same source and id again changes nothing (Idempotency by CloudEvents)."""
     service = service_of(request)
-    caller = service.authenticate(request, ADMIN)
+    caller = await service.authenticate(request, ADMIN)
     await service.granted(caller, ADMIN)
     event = EventBody.model_validate(await read_json(request))
     sequence = await asyncio.to_thread(
@@ -48,7 +48,7 @@ async def post_event(request: Request) -> Response:
 async def list_events(request: Request) -> Response:
     """Events of the tenant after a sequence, oldest first; page on with the last sequence."""
     service = service_of(request)
-    caller = service.authenticate(request, ADMIN)
+    caller = await service.authenticate(request, ADMIN)
     await service.granted(caller, ADMIN)
     after = request.query_params.get("after", "0")
     if not after.isdecimal() or len(after) > 18:

@@ -32,7 +32,7 @@ Decide = Callable[[Database, str, str, uuid.UUID, Writer], None]
 async def assert_facts(request: Request) -> Response:
     """Write a batch, all or nothing. The same Idempotency-Key again answers as the first time."""
     service = service_of(request)
-    caller = service.authenticate(request, WRITE)
+    caller = await service.authenticate(request, WRITE)
     key = idempotency_key(request)
     raw = await request.body()
     async with service.turn_to_write(caller.tenant_id):
@@ -82,7 +82,7 @@ def _sender(caller: Caller, plan: FactPlan) -> Sender:
 
 async def _decided(request: Request, decide: Decide, decision: Decision) -> Response:
     service = service_of(request)
-    caller = service.authenticate(request, ADMIN)
+    caller = await service.authenticate(request, ADMIN)
     body = DecisionBody.model_validate(await read_json(request, such_as='{"projectId": "…"}'))
     plan = await service.facts.plan(caller, body.project_id, needed=ADMIN)
     wanted = request.path_params["suggestion_id"]

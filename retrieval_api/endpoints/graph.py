@@ -85,7 +85,7 @@ async def _answered(
 ) -> Response:
     """Ask what the body (or the query string) says, within the deadline of a search."""
     service = service_of(request)
-    caller = service.authenticate(request, READ)
+    caller = await service.authenticate(request, READ)
     limit_s = service.settings.retrieval.request_timeout_s
     asked_s = deadline_s(request)
     given = await read_json(request) if request.method == "POST" else dict(request.query_params)

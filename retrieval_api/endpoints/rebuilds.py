@@ -27,7 +27,7 @@ from retrieval_api.wire import RebuildBody
 async def post_rebuild(request: Request) -> Response:
     """Ask for a rebuild. The same Idempotency-Key again answers with the first one's."""
     service = service_of(request)
-    caller = service.authenticate(request, ADMIN)
+    caller = await service.authenticate(request, ADMIN)
     projects = (await service.granted(caller, ADMIN))["projects"]
     given = await read_json(request) if await request.body() else {}
     body = RebuildBody.model_validate(given)
@@ -61,7 +61,7 @@ async def _with_rebuild(
     request: Request, act: Callable[[Service, Collection, Rebuild], Rebuild]
 ) -> Response:
     service = service_of(request)
-    caller = service.authenticate(request, ADMIN)
+    caller = await service.authenticate(request, ADMIN)
     projects = (await service.granted(caller, ADMIN))["projects"]
     wanted = request.path_params["rebuild_id"]
     unknown = NotFound(f"there is no rebuild {wanted}")

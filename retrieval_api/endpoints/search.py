@@ -25,11 +25,12 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 async def search(request: Request) -> Response:
     service = service_of(request)
-    caller = service.authenticate(request, READ)
+    caller = await service.authenticate(request, READ)
     limit_s = service.settings.retrieval.request_timeout_s
     asked_s = deadline_s(request)
     body = SearchBody.model_validate(await read_json(request))
-    wanted = body.to_request(timeout_s=asked_s)
+    project_id = await service.project_of(caller, body.project_id, READ)
+    wanted = body.to_request(project_id=project_id, timeout_s=asked_s)
     try:
         async with asyncio.timeout(min(limit_s, asked_s or limit_s)):
             answer = await service.searcher.search(caller, wanted)
@@ -48,7 +49,7 @@ async def search(request: Request) -> Response:
 async def read_query(request: Request) -> Response:
     """The record of one search: its own caller's, or (admin scope) any of the tenant."""
     service = service_of(request)
-    caller = service.authenticate(request, READ)
+    caller = await service.authenticate(request, READ)
     granted = await service.granted(caller, READ)
     query_id = _uuid(request.path_params["query_id"])
     row = query_id and await records.find_query(
@@ -79,7 +80,7 @@ async def read_query(request: Request) -> Response:
 async def read_citations(request: Request) -> Response:
     """Stored citations by content hash, less those that may no longer be read."""
     service = service_of(request)
-    caller = service.authenticate(request, READ)
+    caller = await service.authenticate(request, READ)
     granted = await service.granted(caller, READ)
     citations_ref = request.path_params["citations_ref"]
     row = _HASH.fullmatch(citations_ref) and await records.find_citations(

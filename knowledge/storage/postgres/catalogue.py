@@ -13,14 +13,14 @@ from typing import Final
 from psycopg import Connection
 
 from knowledge.errors import Conflict, InvalidInput, InvalidName, NotFound
-from knowledge.model.collection import Collection, Source
+from knowledge.model.collection import Collection, CollectionKind, Source
 from knowledge.model.identity import require_slug
 from knowledge.model.scope import OAUTH_SCOPES, READ, TrustTier, parse_acl
 from knowledge.storage.postgres.database import Database, Row
 
 _COLLECTION = (
-    "select collection_id, tenant_id, slug, project_id, embedding_profile, allow_remote, head_rev"
-    " from collections"
+    "select collection_id, tenant_id, slug, project_id, embedding_profile, allow_remote, head_rev,"
+    " kind from collections"
 )
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -99,10 +99,11 @@ def temporary_client(owner: Database, tenant_id: str, project_id: str) -> Iterat
 
 
 def list_clients(owner: Database, tenant_id: str) -> list[Row]:
+    """Clients that ask for tokens, oldest first; personal API keys are not among them."""
     with owner.transaction() as connection:
         return connection.execute(
             "select client_id, tenant_id, projects, groups, scopes, created_at, revoked_at"
-            " from clients where tenant_id = %s order by created_at, client_id",
+            " from clients where tenant_id = %s and kind = 'client' order by created_at, client_id",
             [tenant_id],
         ).fetchall()
 
@@ -111,7 +112,8 @@ def revoke_client(owner: Database, client_id: str) -> None:
     """Revoke; acts on the client's next request."""
     with owner.transaction() as connection:
         found = connection.execute(
-            "update clients set revoked_at = coalesce(revoked_at, now()) where client_id = %s",
+            "update clients set revoked_at = coalesce(revoked_at, now())"
+            " where client_id = %s and kind = 'client'",
             [client_id],
         )
         if not found.rowcount:
@@ -135,7 +137,7 @@ def change_client(
     with owner.transaction() as connection:
         row = connection.execute(
             "update clients set groups = coalesce(%s::text[], groups),"
-            " projects = coalesce(%s::text[], projects) where client_id = %s"
+            " projects = coalesce(%s::text[], projects) where client_id = %s and kind = 'client'"
             " returning client_id, tenant_id, projects, groups, scopes, created_at, revoked_at",
             [
                 None if groups is None else list(groups),
@@ -161,6 +163,7 @@ def create_collection(
     *,
     embedding_profile: str | None,
     allow_remote: bool = False,
+    kind: CollectionKind = "documents",
 ) -> Collection:
     """Create a collection. Raises `Conflict` when the tenant has one of this name, and
     `InvalidName` for a name that reads like a collection's id: both address a collection."""
@@ -170,10 +173,10 @@ def create_collection(
     with app.tenant(tenant_id) as connection:
         row = connection.execute(
             "insert into collections"
-            " (collection_id, tenant_id, slug, project_id, embedding_profile, allow_remote)"
-            " values (%s, %s, %s, %s, %s, %s) on conflict (tenant_id, slug) do nothing"
+            " (collection_id, tenant_id, slug, project_id, embedding_profile, allow_remote, kind)"
+            " values (%s, %s, %s, %s, %s, %s, %s) on conflict (tenant_id, slug) do nothing"
             " returning collection_id",
-            [uuid.uuid4(), tenant_id, slug, project_id, embedding_profile, allow_remote],
+            [uuid.uuid4(), tenant_id, slug, project_id, embedding_profile, allow_remote, kind],
         ).fetchone()
         if row is None:
             raise Conflict(f"tenant {tenant_id} already has a collection {slug}")

@@ -1,0 +1,1 @@
+"""``knowledge mcp``: agents served over standard input, and their programs set up."""

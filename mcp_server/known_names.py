@@ -1,0 +1,102 @@
+"""Names that a memory was last known to hold, to answer by while the API cannot be reached.
+
+Kept a file a memory in the user's state folder, readable by the user alone: names and types, as
+the API gave them to this credential, never facts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from knowledge.home import write_json
+
+MAX_NAMES: Final = 10_000
+
+
+def state_folder(environ: dict[str, str] | os._Environ[str]) -> Path:
+    """``knowledge/mcp`` of XDG_STATE_HOME, which is ``~/.local/state`` by default."""
+    base = environ.get("XDG_STATE_HOME")
+    root = Path(base) if base else Path.home() / ".local" / "state"
+    return root / "knowledge" / "mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One memory as one credential sees it. ``graph`` is its name without the tenant."""
+
+    address: str
+    credential: str
+    project_id: str | None
+    graph: str
+
+    @classmethod
+    def of(cls, address: str, credential: str, body: dict[str, Any]) -> Place:
+        graph = str(body.get("graph") or "main").rpartition("|")[2]
+        return cls(address, credential, body.get("projectId"), graph)
+
+    @property
+    def file_name(self) -> str:
+        parts = (self.address, self.credential, self.project_id or "", self.graph)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40] + ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Entities with name and type, as they were known at ``known_at``."""
+
+    entities: tuple[dict[str, Any], ...]
+    known_at: str
+    namespace: str | None
+
+    @classmethod
+    def of(cls, answer: dict[str, Any]) -> Snapshot:
+        """What is kept of the API's answer. Raises `KeyError` or `TypeError` for what is none."""
+        entities = tuple(
+            {"name": str(entity["name"]), "type": entity.get("type")}
+            for entity in answer["entities"][:MAX_NAMES]
+        )
+        return cls(entities, str(answer["asKnownAt"]), answer.get("namespace"))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "namespace": self.namespace,
+            "asKnownAt": self.known_at,
+            "entities": list(self.entities),
+        }
+
+
+class KnownNames:
+    """Snapshots of names, in memory and on disk, each written aside and renamed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._loaded: dict[Place, Snapshot] = {}
+
+    def keep(self, place: Place, snapshot: Snapshot) -> None:
+        """Take a snapshot in the place of the last. A folder that cannot be written is done without."""
+        self._loaded[place] = snapshot
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_json(self._folder / place.file_name, snapshot.to_json(), mode=0o600)
+
+    def forget(self, place: Place) -> None:
+        """Whoever may not ask any more may not be answered from what it knew."""
+        self._loaded.pop(place, None)
+        with contextlib.suppress(OSError):
+            (self._folder / place.file_name).unlink()
+
+    def find(self, place: Place) -> Snapshot | None:
+        """The last known names, this process's or an earlier one's; None where there are none."""
+        if place not in self._loaded:
+            try:
+                found = json.loads((self._folder / place.file_name).read_text())
+                self._loaded[place] = Snapshot.of(found)
+            except (OSError, ValueError, KeyError, TypeError):  # none, or none that is whole
+                return None
+        return self._loaded[place]
