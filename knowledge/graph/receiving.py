@@ -26,16 +26,19 @@ OPERATION: Final = "assertFacts"
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The client that sends, as it may act now. ``denied`` are the sources it may not read."""
+    """The client that sends, as it may act now. ``denied`` are the sources it may not read; the
+    operator of the installation reads and writes everything."""
 
     scope: Scope
     ontology: Ontology
     denied: frozenset[str]
     is_admin: bool
+    is_operator: bool = False
 
     @property
     def writer(self) -> Writer:
-        return Writer(self.scope.principal, self.scope.acl_entries, self.denied, self.is_admin)
+        acl = None if self.is_operator else self.scope.acl_entries
+        return Writer(self.scope.principal, acl, self.denied, self.is_admin)
 
 
 @dataclass(frozen=True, slots=True)

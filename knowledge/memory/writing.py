@@ -147,22 +147,32 @@ def require_call_size(triples: int) -> None:
 def write_told(connection: Transaction, sender: Sender, told: Told) -> Upserted:
     """`upsert` as part of a transaction that its caller ends."""
     result = Upserted(told.namespace)
-    statements = _read(sender, told, result)
-    scope = sender.scope
+    write_statements(connection, sender, _read(sender, told, result), result)
+    return result
+
+
+def write_statements(
+    connection: Transaction,
+    sender: Sender,
+    statements: Sequence[tuple[int, Statement]],
+    result: Upserted,
+) -> None:
+    """Write statements of the memory of ``result``, each with its place, as far as there is room;
+    what becomes of them is added to ``result``."""
+    scope, namespace = sender.scope, result.namespace
     # From here on nobody else writes to the project, so that the bounds hold.
     at = writing.lock_project(connection, scope.tenant_id, scope.project_id)
-    kept = _within_bounds(connection, sender, told.namespace, statements, result)
+    kept = _within_bounds(connection, sender, namespace, statements, result)
     written = _write(connection, sender, [said for _, said in kept])
-    memories.note_written(connection, scope.tenant_id, scope.project_id, told.namespace, at)
+    memories.note_written(connection, scope.tenant_id, scope.project_id, namespace, at)
     places = [place for place, _ in kept]
-    result.facts = list(zip(places, written.fact_ids, written.states, strict=True))
+    result.facts += zip(places, written.fact_ids, written.states, strict=True)
     result.closed = written.closed
     result.refused.sort(key=lambda refusal: refusal.index)
     result.open_facts, result.entities = memories.count_open(
-        connection, scope.tenant_id, scope.project_id, told.namespace
+        connection, scope.tenant_id, scope.project_id, namespace
     )
     reached("memory.written")
-    return result
 
 
 def _write(connection: Transaction, sender: Sender, statements: Sequence[Statement]) -> Written:

@@ -81,6 +81,14 @@ def _copied(source: BinaryIO) -> Iterator[BinaryIO]:
 
 def read_line(line: Line, teller: Teller) -> Statement:
     """Raises `InvalidFact`."""
+    given = parse_line(line)
+    if isinstance(given, dict):
+        _require_complete(given, teller)
+    return read_fact(given, teller)
+
+
+def parse_line(line: Line) -> Any:
+    """The JSON value of a line. Raises `InvalidFact`."""
     if line.text is None:
         raise InvalidFact(f"longer than {MAX_LINE_BYTES:,} bytes")
     try:
@@ -95,9 +103,7 @@ def read_line(line: Line, teller: Teller) -> Statement:
         raise InvalidFact(f"not valid JSON: {error.msg} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise InvalidFact(f"not valid JSON: {str(error).splitlines()[0][:100]}") from error
-    if isinstance(given, dict):
-        _require_complete(given, teller)
-    return read_fact(given, teller)
+    return given
 
 
 def _require_complete(given: Mapping[str, Any], teller: Teller) -> None:

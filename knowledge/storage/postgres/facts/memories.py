@@ -250,7 +250,7 @@ def tellings_of(
     key: str | None = None,
     believed: bool = True,
 ) -> list[Row]:
-    """Tellings of a memory, in the order they were recorded: of these facts, of one session only, or
+    """Tellings of a memory, in the order they were observed: of these facts, of one session only, or
     with this name at an end; all of them without any. Inferred facts are not told: none."""
     clauses: list[LiteralString] = ["f.rule is null"]
     if fact_ids is not None:
@@ -272,7 +272,7 @@ def tellings_of(
         f"select {_TELLING} from graph_facts f where f.scope_key = %(scope_key)s"
         " and f.namespace = %(namespace)s and f.namespace like '%%|%%' and "
         + " and ".join(clauses)
-        + " order by f.recorded_at, f.telling_id",
+        + " order by f.observed_at, f.subject_key, f.predicate, f.object_key, f.telling_id",
         values,
     ).fetchall()
 

@@ -1,0 +1,1 @@
+"""``knowledge memory …``: the memory of coding agents, from their hooks and by hand."""

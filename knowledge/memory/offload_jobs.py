@@ -1,0 +1,122 @@
+"""Jobs of the offload queue as they are told of: who handed them in, how far they are."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final, Generic, Literal, TypeVar
+
+from knowledge.errors import NotFound
+from knowledge.graph.ontology.model import Ontology
+from knowledge.memory.extraction.extractor import Kind
+
+KEEP_STATUS_S: Final = 3_600.0
+MAX_STATUSES: Final = 1_000
+
+State = Literal["queued", "running", "done", "failed"]
+Target = TypeVar("Target")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What the extraction of one job may know beforehand."""
+
+    known_names: Sequence[str]
+    ontology: Ontology
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCounts:
+    added: int = 0
+    unchanged: int = 0
+    closed: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FactCounts:
+    """``extracted`` were handed to the write, ``dropped`` were not sure or not readable enough."""
+
+    extracted: int = 0
+    dropped: int = 0
+    added: int = 0
+    unchanged: int = 0
+    closed: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadJob(Generic[Target]):
+    """Who handed it in, and where its facts go; its turns are elsewhere and soon gone."""
+
+    job_id: str
+    tenant_id: str
+    principal: str
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """``extractor`` is the one that will be asked, once done the one that answered;
+    ``extractor_reason`` why it is that one. ``reason`` says why the job failed."""
+
+    job_id: str
+    state: State
+    turns: int
+    extractor: Kind
+    extractor_reason: str | None
+    queued_at: datetime
+    model: str | None = None
+    facts: FactCounts = FactCounts()
+    reason: str | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(slots=True)
+class _Record:
+    status: JobStatus
+    owner: tuple[str, str]
+    expires_s: float = math.inf
+
+
+class JobStatuses:
+    """Statuses by job id, of ended jobs for `KEEP_STATUS_S` and at most `MAX_STATUSES` in all."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._records: OrderedDict[str, _Record] = OrderedDict()
+
+    def add(self, status: JobStatus, *, tenant_id: str, principal: str) -> None:
+        self._forget_old()
+        self._records[status.job_id] = _Record(status, (tenant_id, principal))
+
+    def of(self, job_id: str, *, tenant_id: str, principal: str) -> JobStatus:
+        """Raises `NotFound` when there is no such job of this principal, or no longer."""
+        self._forget_old()
+        record = self._records.get(job_id)
+        if record is None or record.owner != (tenant_id, principal):
+            raise NotFound(f"there is no job {job_id[:64]} of yours, or it ended an hour ago")
+        return record.status
+
+    def update(self, job_id: str, **changes: object) -> None:
+        if record := self._records.get(job_id):
+            record.status = replace(record.status, **changes)  # type: ignore[arg-type]
+
+    def end(self, job_id: str, **changes: object) -> None:
+        self.update(job_id, finished_at=datetime.now(UTC), **changes)
+        if record := self._records.get(job_id):
+            record.expires_s = self._monotonic() + KEEP_STATUS_S
+
+    def clear(self) -> None:
+        self._records.clear()
+
+    def _forget_old(self) -> None:
+        now = self._monotonic()
+        ended = [key for key, each in self._records.items() if each.expires_s < math.inf]
+        surplus = len(self._records) - MAX_STATUSES + 1
+        for number, job_id in enumerate(ended):
+            if number < surplus or self._records[job_id].expires_s <= now:
+                del self._records[job_id]
