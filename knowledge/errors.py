@@ -98,6 +98,10 @@ class Unavailable(KnowledgeError):
     """A service this operation needs cannot be reached."""
 
 
+class QueueFull(Unavailable):
+    """The queue is full: try again later."""
+
+
 class DatabaseUnavailable(Unavailable):
     """PostgreSQL cannot be reached."""
 

@@ -35,6 +35,7 @@ from retrieval_api.service import ServiceConfig, open_service
 
 FACTS_PATH = f"{BASE}/graph/facts"
 UPSERT_PATH = f"{BASE}/memory/upsert"
+OFFLOAD_PATH = f"{BASE}/memory/offload"
 MCP_PATH = "/mcp"
 
 
@@ -91,6 +92,8 @@ def _memory_routes() -> list[Route]:
         Route(f"{BASE}/memory/subgraph", memory.subgraph, methods=["POST"]),
         Route(f"{BASE}/memory/names", memory.names, methods=["GET"]),
         Route(UPSERT_PATH, memory.post_upsert, methods=["POST"]),
+        Route(OFFLOAD_PATH, memory.offload, methods=["POST"]),
+        Route(f"{BASE}/memory/jobs/{{job_id}}", memory.read_job, methods=["GET"]),
         Route(f"{BASE}/memory/promote", memory.promote, methods=["POST"]),
         Route(f"{BASE}/memory/forget", memory.forget, methods=["POST"]),
         Route(f"{BASE}/memory/verify", memory.verify, methods=["POST"]),
@@ -116,6 +119,7 @@ def create_app(config: ServiceConfig) -> Starlette:
                 larger={
                     FACTS_PATH: facts.MAX_FACTS_BYTES,
                     UPSERT_PATH: memory.MAX_UPSERT_BYTES,
+                    OFFLOAD_PATH: memory.MAX_OFFLOAD_BYTES,
                     MCP_PATH: MAX_BODY_BYTES,
                 },
             )

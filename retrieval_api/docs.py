@@ -23,6 +23,17 @@ from retrieval_api.graph_bodies import (
     PathsBody,
 )
 from retrieval_api.graph_schemas import GRAPH_SCHEMAS
+from retrieval_api.memory_bodies import (
+    ForgetBody,
+    NamesBody,
+    OffloadBody,
+    PromoteBody,
+    RecallBody,
+    SurroundingsBody,
+    UpsertBody,
+    VerifyBody,
+)
+from retrieval_api.memory_schemas import MEMORY_SCHEMAS
 from retrieval_api.operations import paths
 from retrieval_api.schemas import ANSWER_SCHEMA, PROBLEM_SCHEMA, REBUILD_SCHEMA
 from retrieval_api.wire import EventBody, RebuildBody, SearchBody
@@ -58,6 +69,14 @@ _BODIES: Final = (
     FactsBody,
     FactBody,
     DecisionBody,
+    RecallBody,
+    NamesBody,
+    SurroundingsBody,
+    UpsertBody,
+    OffloadBody,
+    PromoteBody,
+    ForgetBody,
+    VerifyBody,
 )
 
 
@@ -96,6 +115,7 @@ def openapi(mounted_at: str = "") -> dict[str, Any]:
             {"name": "Search", "description": "Questions, and the records of questions."},
             {"name": "Collections", "description": "What can be searched, and how it stands."},
             {"name": "Graph", "description": "Temporal facts: asked for, told and inferred."},
+            {"name": "Memory", "description": "Facts of agents: told, recalled, cared for."},
             {"name": "Rebuilds", "description": "A new index beside the old one (admin scope)."},
             {"name": "Events", "description": "CloudEvents in and out (admin scope)."},
             {"name": "Operation", "description": "Health and metrics."},
@@ -108,6 +128,7 @@ def openapi(mounted_at: str = "") -> dict[str, Any]:
                 "Rebuild": REBUILD_SCHEMA,
                 "Problem": PROBLEM_SCHEMA,
                 **GRAPH_SCHEMAS,
+                **MEMORY_SCHEMAS,
             },
             "securitySchemes": {
                 "oauth2": {

@@ -255,6 +255,7 @@ PROBLEM: Final = {
     422: _problem(
         422, "invalid-input", "Invalid input", "topK: Input should be less than or equal to 100"
     ),
+    429: _problem(429, "queue-full", "Too many requests", "4 jobs are waiting: try again in 10 s"),
     503: _problem(503, "unavailable", "Unavailable", "PostgreSQL cannot be reached"),
     504: _problem(504, "timed-out", "Timed out", "no answer within the request's deadline"),
 }

@@ -22,7 +22,7 @@ _FACT: Final = {"$ref": "#/components/schemas/GraphFact"}
 _FACTS: Final = {"type": "array", "items": _FACT}
 
 
-def _closed(**properties: Any) -> dict[str, Any]:
+def closed(**properties: Any) -> dict[str, Any]:
     """An object with exactly these properties."""
     return {
         "type": "object",
@@ -32,7 +32,7 @@ def _closed(**properties: Any) -> dict[str, Any]:
     }
 
 
-GRAPH_FACT: Final = _closed(
+GRAPH_FACT: Final = closed(
     factId=_ID,
     tenantId=_STRING,
     projectId=_STRING,
@@ -78,7 +78,7 @@ _ASKED: Final[dict[str, Any]] = {
     "asKnownAt": _TIME,
     "notice": _STRING,
 }
-FACT_PAGE: Final = _closed(
+FACT_PAGE: Final = closed(
     facts=_FACTS,
     nextCursor=_NULLABLE | {"description": "Null on the last page."},
     contradictionsTruncated={
@@ -87,10 +87,10 @@ FACT_PAGE: Final = _closed(
     },
     **_ASKED,
 )
-SUBGRAPH: Final = _closed(
+SUBGRAPH: Final = closed(
     nodes={
         "type": "array",
-        "items": _closed(
+        "items": closed(
             name=_STRING,
             names={"type": "array", "items": _STRING, "description": "Spellings met."},
             types={"type": "array", "items": _STRING},
@@ -99,11 +99,11 @@ SUBGRAPH: Final = _closed(
     },
     edges={
         "type": "array",
-        "items": _closed(**{"from": _STRING, "to": _STRING, "fact": _FACT}),
+        "items": closed(**{"from": _STRING, "to": _STRING, "fact": _FACT}),
     },
     paths={
         "type": "array",
-        "items": _closed(node=_STRING, facts=_IDS),
+        "items": closed(node=_STRING, facts=_IDS),
         "description": "For every node that was reached the facts that lead to it, in order.",
     },
     truncated={"type": "boolean", "description": "There is more than the limits let through."},
@@ -114,12 +114,12 @@ SUBGRAPH: Final = _closed(
     },
     **_ASKED,
 )
-FACT_PATHS: Final = _closed(
-    paths={"type": "array", "items": _closed(hops=_COUNT, facts=_FACTS)},
+FACT_PATHS: Final = closed(
+    paths={"type": "array", "items": closed(hops=_COUNT, facts=_FACTS)},
     truncated={"type": "boolean"},
     **_ASKED,
 )
-FACT_HISTORY: Final = _closed(
+FACT_HISTORY: Final = closed(
     entity=_STRING,
     facts=_FACTS,
     scope=_SCOPE,
@@ -127,7 +127,7 @@ FACT_HISTORY: Final = _closed(
     truncated={"type": "boolean"},
     notice=_STRING,
 )
-WRITTEN: Final = _closed(
+WRITTEN: Final = closed(
     factIds=_IDS | {"description": "Of the facts sent, in their order."},
     added=_COUNT | {"description": "Facts that were not believed before."},
     restated=_COUNT | {"description": "Known facts told anew."},
@@ -136,7 +136,7 @@ WRITTEN: Final = _closed(
     ended=_COUNT | {"description": "Of the unchanged, those retracted or corrected since."},
     closed={
         "type": "array",
-        "items": _closed(
+        "items": closed(
             factId=_ID, reason={"enum": ["superseded", *(closing.value for closing in Closing)]}
         ),
     },
@@ -144,11 +144,11 @@ WRITTEN: Final = _closed(
     inferenceTruncated={"type": "boolean"},
     violations={
         "type": "array",
-        "items": _closed(message=_STRING, facts=_COUNT),
+        "items": closed(message=_STRING, facts=_COUNT),
         "description": "What the ontology says against the facts, which are written all the same.",
     },
 )
-DECIDED: Final = _closed(factId=_ID, suggestion={"enum": ["confirmed", "rejected"]})
+DECIDED: Final = closed(factId=_ID, suggestion={"enum": ["confirmed", "rejected"]})
 
 GRAPH_SCHEMAS: Final = {
     "GraphFact": GRAPH_FACT,

@@ -17,6 +17,7 @@ from retrieval_api.examples import (
     TOKEN,
 )
 from retrieval_api.graph_operations import graph_paths
+from retrieval_api.memory_operations import memory_paths
 from retrieval_api.operation import BASE, json_response, operation
 
 
@@ -27,6 +28,7 @@ def paths() -> dict[str, Any]:
         **_collection_paths(),
         **_rebuild_paths(),
         **graph_paths(),
+        **memory_paths(),
         **_event_paths(),
         "/oauth/token": {"post": _token_operation()},
         "/healthz": {"get": _open_operation("healthz", "Whether the process lives")},

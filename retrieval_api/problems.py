@@ -22,6 +22,7 @@ STATUS: Final[Mapping[type[Exception], tuple[int, str]]] = {
     errors.Conflict: (409, "conflict"),
     errors.RevisionCollected: (410, "revision-collected"),
     errors.InvalidInput: (422, "invalid-input"),
+    errors.QueueFull: (429, "queue-full"),
     errors.Unavailable: (503, "unavailable"),
     TimeoutError: (504, "timed-out"),
 }
@@ -36,6 +37,7 @@ TITLES: Final = {
     413: "Content too large",
     415: "Unsupported media type",
     422: "Invalid input",
+    429: "Too many requests",
     500: "Internal error",
     503: "Unavailable",
     504: "Timed out",
@@ -70,6 +72,8 @@ async def on_error(request: Request, error: Exception) -> Response:
             status, name = STATUS[kind]
             detail = getattr(error, "message", None) or "no answer within the request's deadline"
             headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+            if isinstance(error, errors.QueueFull):
+                headers["Retry-After"] = str(error.facts["retry_after_s"])
             return problem(status, name, detail, headers=headers)
     return await on_unexpected(request, error)
 

@@ -6,10 +6,9 @@ import asyncio
 import logging
 import os
 import signal
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 
 from knowledge.errors import (
-    Busy,
     DatabaseUnavailable,
     Forbidden,
     InvalidInput,
@@ -45,6 +43,7 @@ from mcp_server.tools import selected
 from retrieval_api.key_verifier import KeyVerifier
 from retrieval_api.memory_service import MemoryService, open_memory
 from retrieval_api.metrics import Metrics
+from retrieval_api.writing_turns import CONCURRENT_WRITES, WritingTurns
 
 logger = logging.getLogger(__name__)
 
@@ -54,11 +53,6 @@ RELOAD_INTERVAL_S: Final = 2.0
 RETENTION_INTERVAL_S: Final = 3600.0
 KEY_RETENTION_H: Final = 24
 """How long the answer to a request with an Idempotency-Key is kept."""
-
-CONCURRENT_WRITES: Final = 2
-"""Of facts: each takes a thread and a connection, which searches and events need as well."""
-
-TURN_TIMEOUT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +84,7 @@ class Service:
     facts: FactReader
     memory: MemoryService
     mcp: StreamableHTTPSessionManager
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CONCURRENT_WRITES))
-    tenant_turns: defaultdict[str, asyncio.Lock] = field(
-        default_factory=lambda: defaultdict(asyncio.Lock)
-    )
+    turns: WritingTurns
 
     @property
     def snapshot_roots(self) -> list[Path]:
@@ -151,19 +142,6 @@ class Service:
             raise InvalidInput(f"projectId: say which project, one of {', '.join(projects)}")
         return projects[0]
 
-    @asynccontextmanager
-    async def turn_to_write(self, tenant_id: str) -> AsyncIterator[None]:
-        """Wait until nobody else of the tenant writes facts, and fewer than `CONCURRENT_WRITES` of
-        all: a tenant's batches wait for one another, not others for them. Raises `Busy`."""
-        async with AsyncExitStack() as held:
-            try:
-                async with asyncio.timeout(TURN_TIMEOUT_S):
-                    await held.enter_async_context(self.tenant_turns[tenant_id])
-                    await held.enter_async_context(self.turns)
-            except TimeoutError as error:
-                raise Busy("others are writing facts: try again") from error
-            yield
-
     async def update_fact_counts(self) -> None:
         """Take the counts of facts into the metrics; without a server the last known stay."""
         try:
@@ -195,13 +173,16 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
     facts = FactReader(database)
     await database.open()
     stack = AsyncExitStack()
-    memory = await stack.enter_async_context(open_memory(settings, profiles, facts))
+    writer, turns = Database(config.app_url, max_size=CONCURRENT_WRITES + 2), WritingTurns()
+    memory = await stack.enter_async_context(
+        open_memory(settings, profiles, facts, writer, turns.of)
+    )
     service = Service(
         config=config,
         settings=settings,
         profiles=profiles,
         database=database,
-        writer=Database(config.app_url, max_size=CONCURRENT_WRITES + 2),
+        writer=writer,
         index=index,
         searcher=Searcher(database, index, profiles, settings.retrieval),
         recorder=Recorder(database),
@@ -214,6 +195,7 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
         metrics=Metrics(),
         facts=facts,
         memory=memory,
+        turns=turns,
         mcp=session_manager(
             selected(settings.mcp.tools, read_only=settings.mcp.read_only),
             hosts=[settings.stack.host, *settings.mcp.allowed_hosts],

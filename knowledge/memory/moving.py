@@ -13,7 +13,7 @@ from knowledge.graph.reading import Teller, read_fact
 from knowledge.graph.receiving import Sender
 from knowledge.memory.tellings import statement_of
 from knowledge.memory.writing import MAX_NAME_CHARS, Upserted, write_statements
-from knowledge.model.fact import Domain, Moment, Precision, Statement
+from knowledge.model.fact import Domain, Statement
 from knowledge.retrieval.wire import time_to_wire
 from knowledge.security.redaction import redact
 from knowledge.storage.postgres.database import Database
@@ -41,8 +41,6 @@ FIELDS: Final = frozenset(
     )
 )
 """Of one line, in wire names; all but the first triple, client and sessionId may be absent."""
-
-_DIGITS: Final = {Precision.YEAR: 4, Precision.MONTH: 7, Precision.DAY: 10}
 
 
 def export_memory(app: Database, sender: Sender, namespace: str) -> Iterator[dict[str, Any]]:
@@ -120,8 +118,8 @@ def _line(said: Statement) -> dict[str, Any]:
         "object": said.object,
         "objectType": said.object_type,
         "domain": said.domain.value,
-        "validFrom": _moment(said.valid_from),
-        "validTo": _moment(said.valid_to),
+        "validFrom": said.valid_from and said.valid_from.text,
+        "validTo": said.valid_to and said.valid_to.text,
         "observedAt": _time(said.observed_at),
         "confidence": said.confidence,
         "trustTier": said.tier.value,
@@ -133,13 +131,6 @@ def _line(said: Statement) -> dict[str, Any]:
         "ofSession": True if said.session_scope is not None else None,
     }
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _moment(moment: Moment | None) -> str | None:
-    if moment is None:
-        return None
-    written = time_to_wire(moment.at)
-    return written[: _DIGITS.get(moment.precision, len(written))]
 
 
 def _time(at: datetime | None) -> str | None:

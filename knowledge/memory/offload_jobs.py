@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from knowledge.errors import NotFound
 from knowledge.graph.ontology.model import Ontology
 from knowledge.memory.extraction.extractor import Kind
+from knowledge.retrieval.wire import time_to_wire
 
 KEEP_STATUS_S: Final = 3_600.0
 MAX_STATUSES: Final = 1_000
@@ -75,6 +76,21 @@ class JobStatus:
     finished_at: datetime | None = None
 
 
+def job_to_wire(status: JobStatus) -> dict[str, Any]:
+    return {
+        "jobId": status.job_id,
+        "state": status.state,
+        "turns": status.turns,
+        "extractor": status.extractor,
+        "extractorReason": status.extractor_reason,
+        "model": status.model,
+        "facts": asdict(status.facts),
+        "reason": status.reason,
+        "queuedAt": time_to_wire(status.queued_at),
+        "finishedAt": status.finished_at and time_to_wire(status.finished_at),
+    }
+
+
 @dataclass(slots=True)
 class _Record:
     status: JobStatus
@@ -90,7 +106,7 @@ class JobStatuses:
         self._records: OrderedDict[str, _Record] = OrderedDict()
 
     def add(self, status: JobStatus, *, tenant_id: str, principal: str) -> None:
-        self._forget_old()
+        self._forget_old(keep=MAX_STATUSES - 1)
         self._records[status.job_id] = _Record(status, (tenant_id, principal))
 
     def of(self, job_id: str, *, tenant_id: str, principal: str) -> JobStatus:
@@ -113,10 +129,10 @@ class JobStatuses:
     def clear(self) -> None:
         self._records.clear()
 
-    def _forget_old(self) -> None:
+    def _forget_old(self, keep: int = MAX_STATUSES) -> None:
         now = self._monotonic()
         ended = [key for key, each in self._records.items() if each.expires_s < math.inf]
-        surplus = len(self._records) - MAX_STATUSES + 1
+        surplus = len(self._records) - keep
         for number, job_id in enumerate(ended):
             if number < surplus or self._records[job_id].expires_s <= now:
                 del self._records[job_id]

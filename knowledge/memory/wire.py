@@ -10,7 +10,7 @@ from knowledge.graph.wire import NOTICE as FACTS_ARE_DATA
 from knowledge.memory.plan import MemoryPlan
 from knowledge.memory.questions import MAX_TOKENS
 from knowledge.memory.recalling import Basis, FoundEntity, FoundNames, Recalled, Surroundings
-from knowledge.model.fact import Fact, Moment, Precision
+from knowledge.model.fact import Fact
 from knowledge.retrieval.wire import scope_to_wire, time_to_wire
 
 NOTICE: Final = (
@@ -19,9 +19,6 @@ NOTICE: Final = (
 )
 BYTES_PER_TOKEN: Final = 3
 """Of JSON with ids in it, on the safe side for the tokenizers in use."""
-
-_DAYS: Final = {Precision.YEAR: 4, Precision.MONTH: 7, Precision.DAY: 10}
-"""Characters of an ISO time that a moment of this precision says."""
 
 
 def tokens_of(answer: Any) -> int:
@@ -38,8 +35,8 @@ def card(fact: Fact) -> dict[str, Any]:
         "subject": fact.subject,
         "predicate": fact.predicate,
         "object": fact.object,
-        "validFrom": _moment(fact.valid_from),
-        "validTo": _moment(fact.valid_to),
+        "validFrom": fact.valid_from and fact.valid_from.text,
+        "validTo": fact.valid_to and fact.valid_to.text,
         "confidence": None if fact.confidence == 1 else round(fact.confidence, 3),
         "trustTier": fact.tier.value,
         "verified": fact.verified or None,
@@ -148,11 +145,3 @@ def _end(basis: Basis, truncated: int | None, *, is_cut: bool = False) -> dict[s
 
 def _entity(found: FoundEntity) -> dict[str, Any]:
     return {"name": found.name, "type": found.type, "via": found.via}
-
-
-def _moment(moment: Moment | None) -> str | None:
-    """A time as exactly as it was said."""
-    if moment is None:
-        return None
-    written = time_to_wire(moment.at)
-    return written[: _DAYS.get(moment.precision, len(written))]

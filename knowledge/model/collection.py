@@ -10,7 +10,6 @@ from typing import Literal
 from knowledge.model.identity import partition_key
 from knowledge.model.scope import TrustTier
 
-
 CollectionKind = Literal["documents", "conversation"]
 
 

@@ -65,12 +65,21 @@ class Closing(StrEnum):
     PROMOTED = "promoted"
 
 
+_SAID_CHARS: Final = {Precision.YEAR: 4, Precision.MONTH: 7, Precision.DAY: 10}
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A time as it was given: its first instant in UTC, and how exactly."""
 
     at: datetime
     precision: Precision = Precision.INSTANT
+
+    @property
+    def text(self) -> str:
+        """The time as exactly as it was said: `parse_moment` reads it as the same."""
+        written = self.at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return written[: _SAID_CHARS.get(self.precision, len(written))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from starlette.responses import JSONResponse, Response
 
 from knowledge.graph.receiving import Sender
 from knowledge.memory import care
+from knowledge.memory.extraction.extractor import Turn
+from knowledge.memory.offload_jobs import job_to_wire
 from knowledge.memory.plan import MemoryPlan, MemoryScope, plan_memory
 from knowledge.memory.wire import (
     all_names_to_wire,
@@ -20,6 +22,7 @@ from knowledge.memory.wire import (
     surroundings_to_wire,
 )
 from knowledge.memory.writing import require_call_size, upsert
+from knowledge.model.fact import require_name
 from knowledge.model.scope import ADMIN, READ, WRITE, Caller
 from knowledge.retrieval.wire import scope_to_wire
 from retrieval_api.bodies import parse_json, read_json
@@ -28,16 +31,20 @@ from retrieval_api.memory_bodies import (
     ForgetBody,
     NamesBody,
     NamesQuery,
+    OffloadBody,
     PromoteBody,
     RecallBody,
     SurroundingsBody,
     UpsertBody,
     VerifyBody,
 )
+from retrieval_api.offload_target import OffloadTarget, sender_of
 from retrieval_api.service import Service, service_of
 
 MAX_UPSERT_BYTES: Final = 2_000_000
 """Of a call: 1,000 triples of 2,000 bytes."""
+
+MAX_OFFLOAD_BYTES: Final = 4_000_000
 
 Answer = TypeVar("Answer")
 
@@ -90,7 +97,7 @@ async def post_upsert(request: Request) -> Response:
     caller = await service.authenticate(request, WRITE)
     key = idempotency_key(request)
     raw = await request.body()
-    async with service.turn_to_write(caller.tenant_id):
+    async with service.turns.of(caller.tenant_id):
         body = await asyncio.to_thread(_read_upsert, raw)
         plan = await _plan(service, caller, body.project_id, body.graph, WRITE)
         told = body.told(plan.namespace, key)
@@ -99,13 +106,45 @@ async def post_upsert(request: Request) -> Response:
     return JSONResponse({**answer, "scope": scope_to_wire(plan.scope)})
 
 
+async def offload(request: Request) -> Response:
+    """Hand older turns over: accepted at once, read for facts later, kept in memory until then."""
+    service = service_of(request)
+    caller = await service.authenticate(request, WRITE)
+    body = OffloadBody.model_validate(await read_json(request))
+    # What may not be written later is refused now.
+    plan = await _plan(service, caller, body.project_id, body.graph, WRITE)
+    target = OffloadTarget(
+        caller=caller,
+        memory=MemoryScope(plan.scope.project_id, body.graph),
+        client=require_name(body.client, "client"),
+        session_id=require_name(body.session_id, "sessionId"),
+        is_of_session=body.scope == "session",
+    )
+    turns = [Turn(turn.role, turn.content, turn.time) for turn in body.turns]
+    status = service.memory.queue.submit(
+        tenant_id=caller.tenant_id, principal=caller.client_id, turns=turns, target=target
+    )
+    return JSONResponse(job_to_wire(status), 202)
+
+
+async def read_job(request: Request) -> Response:
+    """How far an offload is: the caller's own, for an hour."""
+    service = service_of(request)
+    caller = await service.authenticate(request, WRITE)
+    await service.granted(caller, WRITE)
+    status = service.memory.queue.status(
+        request.path_params["job_id"], tenant_id=caller.tenant_id, principal=caller.client_id
+    )
+    return JSONResponse(job_to_wire(status))
+
+
 async def promote(request: Request) -> Response:
     """Share facts of one session with every session."""
     service = service_of(request)
     caller = await service.authenticate(request, WRITE)
     body = PromoteBody.model_validate(await read_json(request))
     plan, sender = await _sender(service, caller, body.project_id, body.graph, WRITE)
-    async with service.turn_to_write(caller.tenant_id):
+    async with service.turns.of(caller.tenant_id):
         answer = await asyncio.to_thread(
             care.promote, service.writer, sender, plan.namespace, body.chosen()
         )
@@ -118,7 +157,7 @@ async def forget(request: Request) -> Response:
     caller = await service.authenticate(request, WRITE)
     body = ForgetBody.model_validate(await read_json(request))
     plan, sender = await _sender(service, caller, body.project_id, body.graph, WRITE)
-    async with service.turn_to_write(caller.tenant_id):
+    async with service.turns.of(caller.tenant_id):
         receipt = await asyncio.to_thread(
             care.forget, service.writer, sender, plan.namespace, body.chosen()
         )
@@ -133,21 +172,11 @@ async def verify(request: Request) -> Response:
     caller = await service.authenticate(request, ADMIN)
     body = VerifyBody.model_validate(await read_json(request))
     plan, sender = await _sender(service, caller, body.project_id, body.graph, ADMIN)
-    async with service.turn_to_write(caller.tenant_id):
+    async with service.turns.of(caller.tenant_id):
         answer = await asyncio.to_thread(
             care.verify, service.writer, sender, plan.namespace, body.fact_ids
         )
     return JSONResponse(answer)
-
-
-def sender_of(caller: Caller, plan: MemoryPlan) -> Sender:
-    """The caller as one who writes."""
-    return Sender(
-        scope=plan.scope,
-        ontology=plan.facts.ontology,
-        denied=frozenset(plan.facts.facts.denied),
-        is_admin=ADMIN in caller.scopes and ADMIN in plan.facts.scopes,
-    )
 
 
 async def _sender(

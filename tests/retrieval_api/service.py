@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -39,13 +39,18 @@ def serving(
     models: Path | None = None,
     wait: bool = True,
     exit_code: int = 0,
+    environ: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """The service over the servers of ``home``; gives its URL, with ``wait`` once it asks the index."""
+    """The service over the servers of ``home``; gives its URL, with ``wait`` once it asks the index.
+
+    ``environ`` are the variables that its settings are read from.
+    """
     config = {
         "home": str(home.root),
         "app_url": runtime.urls.app_url,
         "weaviate": _weaviate(home),
         "cache": str(models or cache_folder()),
+        "environ": dict(environ or {}),
     }
     log = home.logs_dir / "api-of-tests.log"
     with (

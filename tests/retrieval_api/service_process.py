@@ -25,7 +25,7 @@ from retrieval_api.service import ServiceConfig
 def main() -> None:
     given = json.loads(sys.stdin.readline())
     home = Home(Path(given["home"]))
-    settings = load_settings(home, {})
+    settings = load_settings(home, given["environ"])
     config = ServiceConfig(
         home=home,
         settings=settings,
