@@ -33,9 +33,10 @@ from knowledge.cli.memory.hook_payloads import (
     read_payload,
 )
 from knowledge.cli.memory.hook_status import FAILED, SPOOLED, HookOutcome, record
-from knowledge.cli.memory.memory_service import DEFAULT_URL, MemoryService, key_of
+from knowledge.cli.memory.memory_service import MemoryService, address_of, key_of
 from knowledge.cli.memory.state import StateFolder
 from knowledge.errors import InvalidInput, KnowledgeError
+from knowledge.home import Home
 
 # Counted from the start of the process. The agents' own limits are 5 and 2 s; what is asked of the
 # service ends earlier, so that there is time to say how it went.
@@ -45,6 +46,7 @@ OFFLOAD_LIMIT_S: Final = 1.8
 OFFLOAD_ASKING_S: Final = 1.4
 
 _TELLING_S: Final = 0.1
+_KEEPING_S: Final = 0.4
 _CLIENT: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -112,8 +114,7 @@ def _addressed(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--url",
             envvar="KNOWLEDGE_URL",
-            default=DEFAULT_URL,
-            help=f"The query service [KNOWLEDGE_URL, else {DEFAULT_URL}].",
+            help="The query service [KNOWLEDGE_URL, else the running stack of KNOWLEDGE_HOME].",
         ),
     ):
         command = option(command)
@@ -122,10 +123,10 @@ def _addressed(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command("recall", cls=_HookCommand)
 @_addressed
-@click.option("--max-tokens", type=click.IntRange(100, 8000), help="[2000; with a prompt 800]")
+@click.option("--max-tokens", type=click.IntRange(100, 2000), help="[2000; with a prompt 800]")
 @click.option("--git/--no-git", default=True, help="Ask with branch and commit subjects too.")
 def recall_command(
-    url: str,
+    url: str | None,
     key_file: Path | None,
     project: str | None,
     graph: str | None,
@@ -139,10 +140,11 @@ def recall_command(
     """
 
     def work(attempt: _Attempt) -> tuple[str, HookOutcome]:
+        # An agent waits: each hook imports what it alone needs.
         from knowledge.cli.memory.recalling import recall
 
         payload = attempt.receive(client)
-        service = MemoryService(url, key_of(os.environ, key_file), project, graph)
+        service = _service(url, key_file, project, graph)
         attempt.stage = f"asking {service.address}"
         timeout_s = RECALL_ASKING_S - attempt.clock.seconds()
         context, outcome = recall(
@@ -162,7 +164,7 @@ def recall_command(
     help="Keep turns in the state folder while the service is away [KNOWLEDGE_HOOKS_SPOOL].",
 )
 def offload_command(
-    url: str,
+    url: str | None,
     key_file: Path | None,
     project: str | None,
     graph: str | None,
@@ -176,10 +178,11 @@ def offload_command(
     """
 
     def work(attempt: _Attempt) -> tuple[str, HookOutcome]:
+        # As above.
         from knowledge.cli.memory.offloading import Offloader
 
         payload = attempt.receive(client)
-        service = MemoryService(url, key_of(os.environ, key_file), project, graph)
+        service = _service(url, key_file, project, graph)
         attempt.stage = f"reading the transcript and asking {service.address}"
         offloader = Offloader(
             service,
@@ -190,6 +193,13 @@ def offload_command(
         return attempt.answer(), offloader.offload(payload)
 
     _run("offload", OFFLOAD_LIMIT_S, work)
+
+
+def _service(
+    url: str | None, key_file: Path | None, project: str | None, graph: str | None
+) -> MemoryService:
+    address = address_of(url, Home.locate())
+    return MemoryService(address, key_of(os.environ, key_file), project, graph)
 
 
 def _run(hook: str, limit_s: float, work: _Work) -> None:
@@ -244,9 +254,10 @@ def _finish(
             record(folder, hook, outcome, seconds=seconds, caller=attempt.caller)
 
     is_in_time = True
-    for step in (lambda: _tell(line, answer), keep):
+    steps = ((lambda: _tell(line, answer), limit_s), (keep, _KEEPING_S))
+    for step, longest_s in steps:
         try:
-            within(seconds_left(), step)
+            within(min(longest_s, seconds_left()), step)
         except TimedOut:
             is_in_time = False
     return is_in_time

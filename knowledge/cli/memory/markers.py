@@ -77,12 +77,13 @@ class Markers:
         return frozenset(marker.uuid for marker in markers if marker and marker.uuid)
 
     def forget_old(self) -> None:
-        """Remove the markers of transcripts nobody has touched for 60 days, and all above 500."""
+        """Keep the newest 500 markers, and nothing of what is older than 60 days."""
+        for path in self._files()[_KEPT:]:
+            path.unlink(missing_ok=True)
         oldest = time.time() - _KEPT_S
-        for position, path in enumerate(self._files()):
-            if position >= _KEPT or path.stat().st_mtime < oldest:
+        for path in self._folder.glob("[0-9a-f]*"):
+            if path.stat().st_mtime < oldest:
                 path.unlink(missing_ok=True)
-                path.with_suffix(".lock").unlink(missing_ok=True)
 
     def _file(self, transcript: str) -> Path:
         return self._folder / f"{transcript}.json"

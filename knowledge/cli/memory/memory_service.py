@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from knowledge.cli.memory.deadline import TimedOut, within
 from knowledge.errors import InvalidConfiguration, KnowledgeError, Unavailable
+from knowledge.home import Home
 
-DEFAULT_URL: Final = "http://127.0.0.1:8080"
 _LARGEST_ANSWER_BYTES: Final = 4_000_000
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 _REFUSALS: Final = {
@@ -127,6 +127,29 @@ class MemoryService:
         if not isinstance(answer, dict):
             raise ValueError("the answer is not an object")
         return response.status, answer
+
+
+def address_of(url: str | None, home: Home) -> str:
+    """``url``, else the running stack of ``home``: a port alone could be another program's.
+
+    Raises `InvalidConfiguration` where neither is known.
+    """
+    if url:
+        return url
+    # psutil, for processes, is slow to import, and most hooks are told an address.
+    from knowledge.stack.record import read_record, running_supervisor
+
+    record, is_running = None, False
+    try:
+        record = read_record(home)
+        is_running = record is not None and running_supervisor(home) is not None
+    except (OSError, ValueError, KeyError):
+        is_running = False
+    if record is None or not is_running or not record.api_port:
+        raise InvalidConfiguration(
+            f"no knowledge service runs for {home.root}: set KNOWLEDGE_URL, or `knowledge up`"
+        )
+    return f"http://127.0.0.1:{record.api_port}"
 
 
 def key_of(environ: Mapping[str, str], key_file: Path | None) -> str:

@@ -81,8 +81,7 @@ class Offloader:
         turns, boundary = transcript.older_than(KEPT_EXCHANGES)
         for request in self._requests(payload, descriptor, key, turns, start, boundary):
             self._send(request, markers, tally)
-        if tally.turns:
-            markers.forget_old()
+        markers.forget_old()
         return _outcome(tally, transcript)
 
     def _requests(

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
+from retrieval_api.memory_bodies import OffloadBody, RecallBody
 from tests.cli.memory.conftest import PAYLOADS, Ended, Hooks, recorded
 from tests.cli.memory.service import FakeService
 
@@ -424,3 +426,31 @@ def test_every_request_carries_an_idempotency_key_of_its_turns(
     offload()
     first, again, later = (asked.headers["Idempotency-Key"] for asked in service.asked)
     assert first == again != later
+
+
+def test_a_marker_that_nobody_needs_goes_with_its_lock(
+    hooks: Hooks, conversation: Conversation, offload: Callable[..., Ended]
+) -> None:
+    conversation.grow(KEPT + 1)
+    offload()
+    folder = hooks.state_dir / "offloaded"
+    old = time.time() - 61 * 24 * 3600
+    for path in folder.iterdir():
+        os.utime(path, (old, old))
+    offload(path=Conversation(conversation.path.with_name("next.jsonl")).path)
+    assert [path.suffix for path in folder.iterdir()] == [".lock"]
+
+
+def test_the_service_takes_what_the_hooks_send(hooks: Hooks, service: FakeService) -> None:
+    for agent in ("claude-code", "codex", "cursor"):
+        compaction = {"claude-code": "pre-compact-auto"}.get(agent, "pre-compact")
+        path = str(PAYLOADS / f"{agent}.jsonl")
+        payload = recorded(f"{agent}-{compaction}", transcript_path=path)
+        hooks.run("offload", "--project", "p1", "--graph", "main", payload=payload)
+        start = {"claude-code": "session-start-resume"}.get(agent, "session-start")
+        payload = recorded(f"{agent}-{start}", transcript_path=path)
+        hooks.run("recall", "--project", "p1", "--graph", "main", payload=payload)
+    bodies: dict[str, type[BaseModel]] = {"recall": RecallBody, "offload": OffloadBody}
+    assert [asked.route for asked in service.asked] == ["offload", "recall"] * 3
+    for asked in service.asked:
+        bodies[asked.route].model_validate(asked.body)
