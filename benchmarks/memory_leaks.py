@@ -117,11 +117,13 @@ class Calling:
 @click.option("--calls", default=50_000, show_default=True)
 @click.option("--seed", default=1, show_default=True)
 def main(calls: int, seed: int) -> None:
-    with tempfile.TemporaryDirectory(prefix="kn-leaks-", dir="/tmp") as folder:
-        with open_runtime(Home(Path(folder))) as runtime:
-            started = time.monotonic()
-            counts = asyncio.run(_run(runtime, calls, random.Random(seed)))
-            seconds = time.monotonic() - started
+    with (
+        tempfile.TemporaryDirectory(prefix="kn-leaks-", dir="/tmp") as folder,
+        open_runtime(Home(Path(folder))) as runtime,
+    ):
+        started = time.monotonic()
+        counts = asyncio.run(_run(runtime, calls, random.Random(seed)))
+        seconds = time.monotonic() - started
     click.echo(
         f"{calls:,} calls in {seconds:.0f} s: {counts['names']:,} names came back,"
         f" {counts['foreign']} of another memory; {counts['complete']:,} surroundings complete,"

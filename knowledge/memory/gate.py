@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Final
 
@@ -301,12 +300,10 @@ _NEVER_ALONE: Final = frozenset(
     ]
 )
 
-_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*", re.UNICODE)
-
 
 def why_skipped(query: str) -> str | None:
     """Why nothing is recalled for this text; None when something is."""
-    words = [name_key(word).replace("’", "'") for word in _WORD.findall(_bare(query))]
+    words = [name_key(word) for word in _words(query)]
     if not words:
         return "no words"
     if (
@@ -318,9 +315,17 @@ def why_skipped(query: str) -> str | None:
     return None
 
 
-def _bare(text: str) -> str:
-    """Without marks that only join with other characters, such as an emoji's variation."""
-    return "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Me"))
+def _words(text: str) -> list[str]:
+    """Runs of letters and digits, with the marks that belong to letters and apostrophes inside."""
+    spaced = "".join(c if _is_of_a_word(c) else " " for c in text.replace("’", "'"))
+    words = (word.strip("'") for word in spaced.split())
+    return [word for word in words if any(c.isalnum() for c in word)]
+
+
+def _is_of_a_word(character: str) -> bool:
+    return (
+        character.isalnum() or character == "'" or unicodedata.category(character) in ("Mn", "Mc")
+    )
 
 
 _SMALL_TALK_KEYS: Final = frozenset(name_key(word) for word in _SMALL_TALK)

@@ -144,9 +144,9 @@ def test_a_model_that_repeats_itself_stops_being_read() -> None:
      '{"subject":"a","predicate":"B","object":"c",', '"\\', "{{{}}}", "\ud800"],
 )  # fmt: skip
 def test_ten_megabytes_of_anything_take_a_few_seconds_at_most(piece: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     parse(piece * (10_000_000 // len(piece)))
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 10
 
 
 _JSON = st.recursive(

@@ -239,25 +239,27 @@ def test_a_message_of_any_size_is_read_in_small_passages() -> None:
 @pytest.mark.parametrize("text", ["", " ", "\x00\x07", "🙂" * 500, "a" * 30_000, "(" * 5_000, "`" * 5_000, "a.b." * 5_000, "a-b-" * 5_000, "a/" * 9_000, "!\u202e\ud800?"])  # fmt: skip
 def test_hostile_text_gives_nothing_and_takes_no_time(extractor: SpacyExtractor, text: str) -> None:
     extract(extractor, "warm")
-    started = time.perf_counter()
+    started = time.process_time()
     assert extract(extractor, text).triples == []
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_the_event_loop_runs_on_while_turns_are_read(extractor: SpacyExtractor) -> None:
     turns: Sequence[Turn] = [Turn("user", " ".join(SENTENCES))] * 5
 
     async def longest_pause() -> float:
+        """As a share of the time it takes: others share the machine."""
         task = asyncio.create_task(extractor.extract(turns, [], default_ontology()))
-        longest, last = 0.0, time.perf_counter()
+        longest, started = 0.0, time.perf_counter()
+        last = started
         while not task.done():
             await asyncio.sleep(0)
             now = time.perf_counter()
             longest, last = max(longest, now - last), now
-        return longest
+        return longest / (last - started)
 
     asyncio.run(extractor.extract(turns[:1], [], default_ontology()))
-    assert asyncio.run(longest_pause()) < 0.25
+    assert asyncio.run(longest_pause()) < 0.2
 
 
 def test_the_pipeline_keeps_no_word_of_what_it_read(extractor: SpacyExtractor) -> None:

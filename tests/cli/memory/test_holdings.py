@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Knowledge
 
-TRIPLES = [
+TRIPLES: list[dict[str, Any]] = [
     {"subject": "deploys", "predicate": "RUN_ON", "object": "fridays", "validFrom": "2026-03"},
     {"subject": "Ada", "predicate": "PREFERS", "object": "short names", "confidence": 0.8},
 ]
