@@ -11,6 +11,8 @@ import uvicorn
 
 from knowledge.errors import KnowledgeError
 from knowledge.home import Home
+from knowledge.memory.embedding import require_local_routes
+from knowledge.profiles.registry import Profiles
 from knowledge.runtime import index_location
 from knowledge.settings import load_settings
 from knowledge.stack.cache import cache_folder
@@ -36,6 +38,8 @@ def main(host: str, port: int) -> None:
             format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         )
         logging.getLogger("httpx").setLevel(logging.WARNING)
+        profiles = Profiles(settings, cache_folder())
+        require_local_routes(settings.memory, profiles, settings.default_profile)
         with running_servers(home, settings) as servers:
             urls = prepare_database(servers.database_admin_url, home.database_key)
             config = ServiceConfig(

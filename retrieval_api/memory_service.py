@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from knowledge.errors import InvalidConfiguration
 from knowledge.graph.querying import FactReader
 from knowledge.memory.embedding import BackgroundEmbedder, NameEmbedder, require_local_routes
 from knowledge.memory.extraction.extractor import Extractor, FallbackExtractor
@@ -73,10 +72,7 @@ def _extractor(settings: MemorySettings) -> Extractor:
     extraction = settings.extraction
     if extraction.api_base is None:
         return SpacyExtractor()
-    if extraction.model is None:
-        raise InvalidConfiguration(
-            "memory.extraction.model is missing: name the model of memory.extraction.api_base"
-        )
+    assert extraction.model is not None  # required with the address
     variable = extraction.api_key_env
     model = LlmExtractor(
         api_base=extraction.api_base,

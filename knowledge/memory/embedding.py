@@ -49,6 +49,10 @@ def require_local_routes(settings: MemorySettings, profiles: Profiles, default: 
             definition.api_base, settings.allowed_hosts, url_key=f"profiles.{key}.api_base"
         )
     if settings.extraction.api_base is not None:
+        if settings.extraction.model is None:
+            raise InvalidConfiguration(
+                "memory.extraction.model is missing: name a model of memory.extraction.api_base"
+            )
         require_local(settings.extraction.api_base, settings.allowed_hosts)
 
 

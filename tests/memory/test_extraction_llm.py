@@ -189,6 +189,8 @@ def test_a_long_conversation_is_asked_about_in_parts_and_one_bad_answer_loses_on
 def test_a_model_elsewhere_is_refused() -> None:
     with pytest.raises(InvalidConfiguration, match="allowed_hosts"):
         LlmExtractor("https://api.example.com/v1", "big")
+    with pytest.raises(InvalidConfiguration, match="http://HOST"):
+        LlmExtractor("unix:/run/llm.sock", "big")
 
 
 def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

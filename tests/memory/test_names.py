@@ -57,9 +57,7 @@ def found(
 def test_names_are_ranked_by_their_words_and_ties_by_length_then_key() -> None:
     names = index(row("billing api", "ledger"), row("Billing", "api gateway"), row("zeta api", "x"))
     assert found(names, "billing") == ["Billing", "billing api"]
-    assert found(names, "api") == ["zeta api", "api gateway", "billing api"] or found(
-        names, "api"
-    ) == ["zeta api", "billing api", "api gateway"]
+    assert found(names, "api") == ["zeta api", "api gateway", "billing api"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ def test_what_closes_is_gone_at_once_and_what_is_said_twice_stays() -> None:
     names.apply([row("cache", "memcached", is_open=False)], [], NOW)
     assert found(names, "cache") == []
     names.apply([row("cache", "redis")], [], NOW)
-    assert found(names, "redis cache") == ["cache", "redis"] or found(names, "redis") == ["redis"]
+    assert set(found(names, "redis cache")) == {"cache", "redis"}
 
 
 def test_a_merged_name_is_found_by_the_other_and_no_longer_when_it_is_undone() -> None:

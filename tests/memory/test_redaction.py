@@ -272,10 +272,9 @@ def test_a_name_costs_microseconds() -> None:
      "api_key=", "x [at] ", "012345678:", "jane@example.com ", "+49 30 901820 "],
 )  # fmt: skip
 def test_a_long_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
-    small = _once(piece * (30_000 // len(piece)))
-    large = _once(piece * (930_000 // len(piece)))
-    assert large < 0.3 + 8 * 3 * small
-    assert large < 10
+    small = min(_once(piece * (30_000 // len(piece))) for _ in range(3))
+    large = min(_once(piece * (240_000 // len(piece))) for _ in range(2))
+    assert large < 0.5 + 8 * 4 * small  # eight times the text; others share the machine
 
 
 def _once(text: str) -> float:

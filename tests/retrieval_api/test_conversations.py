@@ -47,8 +47,9 @@ def reader(runtime: Runtime, caller_factory: CallerFactory) -> Iterator[Caller]:
 
 def test_the_turn_that_answers_is_found_beside_the_one_that_has_the_words(reader: Caller) -> None:
     answer = reader.search("Where did Ada find the lighthouse plans?")
-    asked, best = answer["candidates"][:2]
-    assert (asked["citation"]["path"], best["citation"]["path"]) == ("5:6", "5:7")
+    first = {one["citation"]["path"]: one for one in answer["candidates"][:3]}
+    assert "5:6" in first
+    best = first["5:7"]
     assert best["text"] == SAID[6][1]
     assert best["metadata"] == {"speaker": "Ada", "session": "5", "time": "2026-05-04T10:00:00Z"}
     assert set(best["citation"]["signals"]) <= {"vector", "fullText", "metadata"}

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpx
 
-from knowledge.errors import ModelUnavailable
+from knowledge.errors import InvalidConfiguration, ModelUnavailable
 from knowledge.graph.ontology.model import Ontology
 from knowledge.memory.extraction.extractor import (
     USER,
@@ -55,8 +55,12 @@ class LlmExtractor:
     retry_delay_s: float = RETRY_DELAY_S
 
     def __post_init__(self) -> None:
-        """Raises `InvalidConfiguration` when ``api_base`` is not local."""
+        """Raises `InvalidConfiguration` when ``api_base`` is not local, or not http."""
         require_local(self.api_base, self.allowed_hosts)
+        if not self.api_base.startswith(("http://", "https://")):
+            raise InvalidConfiguration(
+                "memory.extraction.api_base: write http://HOST:PORT/v1 in lower case"
+            )
 
     @property
     def kind(self) -> Kind:
