@@ -20,17 +20,17 @@ VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 @dataclass(frozen=True, slots=True)
 class FirstWords:
-    """The first line that came in, and the id of the request in it that was answered already."""
+    """What came in first, and the id of the request in its first line that was answered already."""
 
-    line: bytes
+    read: bytes
     answered: int | str | None = None
 
 
-def early_answer(line: bytes) -> tuple[FirstWords, bytes]:
+def early_answer(read: bytes) -> tuple[FirstWords, bytes]:
     """What came, and the line to answer with: empty where the answer is the SDK's to give."""
-    request = _initialize(line)
+    request = _initialize(read.partition(b"\n")[0])
     if request is None:
-        return FirstWords(line), b""
+        return FirstWords(read), b""
     answer = {
         "jsonrpc": "2.0",
         "id": request["id"],
@@ -42,7 +42,7 @@ def early_answer(line: bytes) -> tuple[FirstWords, bytes]:
         },
     }
     written = json.dumps(answer, ensure_ascii=False).encode() + b"\n"
-    return FirstWords(line, request["id"]), written
+    return FirstWords(read, request["id"]), written
 
 
 def _initialize(line: bytes) -> dict[str, Any] | None:

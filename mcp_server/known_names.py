@@ -42,8 +42,17 @@ class Place:
 
     @property
     def file_name(self) -> str:
-        parts = (self.address, self.credential, self.project_id or "", self.graph)
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40] + ".json"
+        memory = _digest(self.project_id or "", self.graph)
+        return f"{_digest(self.address, self.credential)}-{memory}.json"
+
+    @property
+    def file_names_of_credential(self) -> str:
+        """A pattern: every memory that this credential was given names of at this address."""
+        return f"{_digest(self.address, self.credential)}-*.json"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +95,11 @@ class KnownNames:
             write_json(self._folder / place.file_name, snapshot.to_json(), mode=0o600)
 
     def forget(self, place: Place) -> None:
-        """Whoever may not ask any more may not be answered from what it knew."""
-        self._loaded.pop(place, None)
+        """Drop all that the place's credential was given: it may not ask any more."""
+        self._loaded.clear()
         with contextlib.suppress(OSError):
-            (self._folder / place.file_name).unlink()
+            for path in self._folder.glob(place.file_names_of_credential):
+                path.unlink()
 
     def find(self, place: Place) -> Snapshot | None:
         """The last known names, this process's or an earlier one's; None where there are none."""

@@ -72,7 +72,7 @@ SUBGRAPH: Final = _object(
 )
 OFFLOAD: Final = _object("jobId state", jobId=_TEXT, state=_TEXT, extractor=_TEXT)
 STATUS: Final = _object(
-    "jobId state",
+    "state",
     state={"enum": ["queued", "running", "done", "failed"]},
     facts={**_OBJECT, "description": "Counts."},
     reason=_NULLABLE,

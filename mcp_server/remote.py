@@ -83,7 +83,7 @@ class Remote:
         self, tool: Tool, body: dict[str, Any], place: Place, error: ApiUnreachable
     ) -> dict[str, Any]:
         known = self._names.find(place) if tool.has_names else None
-        if known is not None:
+        if known is not None and _is_answered_by(known, body):
             from mcp_server.name_search import NameSearch  # loads numpy, which few sessions need
 
             most = MAX_NAMES[tool.name]
@@ -119,8 +119,15 @@ class Remote:
                 body={},
                 timeout_s=REFRESH_TIMEOUT_S,
             )
-            self._names.keep(place, Snapshot.of(answer))
+            await asyncio.to_thread(self._names.keep, place, Snapshot.of(answer))
         except KnowledgeError as error:
             logger.info("names were not taken", extra={"reason": error.message})
         except (KeyError, TypeError):
             logger.warning("what the API gave for names is none")
+
+
+def _is_answered_by(known: Snapshot, body: dict[str, Any]) -> bool:
+    """Whether the question is about the shared names of today, of the memory that is known."""
+    graph = str(body.get("graph", ""))
+    is_known = "|" not in graph or graph == known.namespace
+    return is_known and body.get("shared") is not False and "asOf" not in body

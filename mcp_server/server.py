@@ -31,12 +31,12 @@ def build_server(
 ) -> Server[Any]:
     """A server of these tools. ``session`` names the session of what is told without naming one."""
     offered = {tool.name: tool for tool in tools}
-    listed = types.ListToolsResult(tools=[_listed(tool) for tool in tools])
+    all_listed = types.ListToolsResult(tools=[listed(tool) for tool in tools])
 
     async def list_tools(
         _context: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return listed
+        return all_listed
 
     async def call_tool(
         context: Context, params: types.CallToolRequestParams
@@ -66,7 +66,8 @@ def build_server(
     )
 
 
-def _listed(tool: Tool) -> types.Tool:
+def listed(tool: Tool) -> types.Tool:
+    """A tool as agents are told of it."""
     return types.Tool(
         name=tool.name,
         title=tool.title,

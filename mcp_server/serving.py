@@ -30,7 +30,8 @@ def serve_agent(options: Namespace, first: FirstWords, read_fd: int, write_fd: i
     try:
         settings = load_settings(home)
         tools = _tools(options, settings)
-        address = Address(options.url or os.environ.get("KNOWLEDGE_URL"), home, settings.stack.host)
+        url = options.url or os.environ.get("KNOWLEDGE_URL") or None
+        address = Address(url, home, settings.stack.host)
     except KnowledgeError as error:
         print(f"knowledge mcp: {error.message}", file=sys.stderr)
         return 1

@@ -29,7 +29,7 @@ async def serve(server: Server[Any], first: FirstWords, read_fd: int, write_fd: 
 
     async def read() -> None:
         async with into_server:
-            async for line in _lines(first.line, read_fd):
+            async for line in _lines(first.read, read_fd):
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except (ValidationError, ValueError) as error:

@@ -30,7 +30,8 @@ def answer_text(answer: Answer) -> str:
     groups = f", groups {', '.join(scope.groups)}" if scope.groups else ", no group"
     parts = [
         f"{scope.tenant_id}/{scope.project_id} as {scope.principal}{groups}"
-        f" · {plural(len(answer.candidates), 'answer')} in {answer.latency_ms:.0f} ms",
+        f" · {plural(len(answer.candidates), 'answer')} in {answer.latency_ms:.0f} ms"
+        f"\n{_confidence(answer)}",
     ]
     if answer.degraded:
         parts.append("DEGRADED: thinner than asked for, see the legs below.")
@@ -44,6 +45,10 @@ def answer_text(answer: Answer) -> str:
         parts.append(_explained(answer.explained))
     parts.append(_legs(answer.legs, answer.rerank))
     return "\n\n".join(parts)
+
+
+def _confidence(answer: Answer) -> str:
+    return f"confidence {answer.confidence:.2f}{' (low support)' if answer.low_support else ''}"
 
 
 def _fact(rank: int, candidate: FactCandidate) -> str:
@@ -84,7 +89,7 @@ def _candidate(rank: int, candidate: Candidate) -> str:
 
 def _why(explanation: Explanation) -> str:
     ranks = ", ".join(f"{leg} #{place}" for leg, place in explanation.ranks.items())
-    of_it = f" ({explanation.prior:g} of it for its time)" if explanation.prior else ""
+    of_it = f" ({explanation.prior:g} of it prior)" if explanation.prior else ""
     reranked = "" if explanation.rerank is None else f", blend {explanation.rerank:.3f}{of_it}"
     return f"why: {ranks}, fusion {explanation.fusion:.4f}{reranked}"
 

@@ -15,7 +15,7 @@ from knowledge.errors import KnowledgeError
 from knowledge.indexing.collecting import collect
 from knowledge.indexing.rebuild_requests import request_rebuild
 from knowledge.indexing.wire import rebuild_to_wire
-from knowledge.model.collection import Collection
+from knowledge.model.collection import Collection, CollectionKind
 from knowledge.model.revision import IndexRevision
 from knowledge.storage.postgres import catalogue, rebuilds, revisions
 from knowledge.storage.postgres.rebuilds import Rebuild, RebuildState
@@ -41,11 +41,13 @@ def collections_command() -> None:
 @options.collection
 @_profile
 @_allow_remote
+@options.kind
 @options.as_json
 def create(
     tenant: str,
     project: str,
     collection: str,
+    kind: CollectionKind | None,
     profile: str | None,
     allow_remote: bool | None,
     as_json: bool,
@@ -65,11 +67,13 @@ def create(
             collection,
             embedding_profile=named,
             allow_remote=bool(allow_remote),
+            kind=kind or "documents",
         )
         if as_json:
             print_json(_wire(made, []))
         else:
-            click.echo(f"Created collection {tenant}/{made.slug} ({named or 'no model'}).")
+            about = ", ".join([*_but_documents(made), named or "no model"])
+            click.echo(f"Created collection {tenant}/{made.slug} ({about}).")
 
 
 @collections_command.command("list", short_help="List collections and what they serve.")
@@ -192,19 +196,25 @@ def _changed(collection: Collection, asked: Rebuild | None, daemon: bool) -> str
     return f"{line} The rebuild is {asked.state}: the old index serves."
 
 
+def _but_documents(collection: Collection) -> list[str]:
+    """The kind where it is worth saying."""
+    return [] if collection.kind == "documents" else [collection.kind]
+
+
 def _table(found: list[tuple[Collection, list[IndexRevision]]]) -> str:
     rows = [
         (
             collection.tenant_id,
             collection.slug,
             collection.project_id,
+            collection.kind,
             collection.embedding_profile or "none",
             str(collection.head_rev),
             _serving(served, collection.head_rev),
         )
         for collection, served in found
     ]
-    return table(("TENANT", "COLLECTION", "PROJECT", "PROFILE", "HEAD", "SERVES"), rows)
+    return table(("TENANT", "COLLECTION", "PROJECT", "KIND", "PROFILE", "HEAD", "SERVES"), rows)
 
 
 def _serving(served: list[IndexRevision], head: int) -> str:
@@ -226,6 +236,7 @@ def _wire(collection: Collection, served: list[IndexRevision]) -> dict[str, Any]
         "tenantId": collection.tenant_id,
         "collection": collection.slug,
         "projectId": collection.project_id,
+        "kind": collection.kind,
         "embeddingProfile": collection.embedding_profile,
         "allowRemote": collection.allow_remote,
         "headRevision": collection.head_rev,

@@ -13,8 +13,8 @@ from knowledge.cli import options
 from knowledge.cli.output import block, plural, print_json
 from knowledge.cli.session import opened, progress
 from knowledge.cli.waiting import Outcome, has_daemon, wait_until_served
-from knowledge.errors import Conflict, ModelUnavailable, NotFound
-from knowledge.model.collection import Collection
+from knowledge.errors import Conflict, InvalidInput, ModelUnavailable, NotFound
+from knowledge.model.collection import Collection, CollectionKind
 from knowledge.model.identity import require_slug
 from knowledge.publishing.publish import Published, PublishRequest, publish
 from knowledge.runtime import Runtime
@@ -34,6 +34,7 @@ class _Target:
     project_id: str
     name: str
     profile: str | None
+    kind: CollectionKind | None = None
     is_new: bool = False
     notices: list[str] = field(default_factory=list)
 
@@ -41,16 +42,26 @@ class _Target:
         """The collection, or for a new one a draft that nothing is stored of."""
         require_slug(self.project_id, "project")
         try:
-            return self.runtime.collection(self.tenant_id, self.name)
+            return self._known()
         except NotFound:
             self.is_new = True
         slug = require_slug(self.name, "collection")
-        return Collection(uuid.uuid4(), self.tenant_id, slug, self.project_id, None, False, 0)
+        kind = self.kind or "documents"
+        return Collection(uuid.uuid4(), self.tenant_id, slug, self.project_id, None, False, 0, kind)
+
+    def _known(self) -> Collection:
+        found = self.runtime.collection(self.tenant_id, self.name)
+        if self.kind not in (None, found.kind):
+            raise Conflict(
+                f"collection {self.tenant_id}/{found.slug} is of kind {found.kind}, which stays:"
+                f" publish a {self.kind} into another collection"
+            )
+        return found
 
     def establish(self) -> Collection:
         catalogue.ensure_project(self.runtime.owner, self.tenant_id, self.project_id)
         if not self.is_new:
-            return self.runtime.collection(self.tenant_id, self.name)
+            return self._known()
         try:
             return catalogue.create_collection(
                 self.runtime.app,
@@ -58,9 +69,10 @@ class _Target:
                 self.project_id,
                 self.name,
                 embedding_profile=self._usable_profile(),
+                kind=self.kind or "documents",
             )
         except Conflict:  # somebody else created it meanwhile
-            return self.runtime.collection(self.tenant_id, self.name)
+            return self._known()
 
     def _usable_profile(self) -> str | None:
         profile = self.profile or self.runtime.settings.default_profile
@@ -111,6 +123,7 @@ class _Target:
 @click.option("--chunk", is_flag=True, help="Cut the documents of a .jsonl into chunks.")
 @click.option("--revive", is_flag=True, help="Publish a deleted source again.")
 @click.option("--profile", metavar="NAME@V", help="Embedding profile of a new collection.")
+@options.kind
 @options.waiting
 @options.as_json
 def publish_command(
@@ -127,6 +140,7 @@ def publish_command(
     chunk: bool,
     revive: bool,
     profile: str | None,
+    kind: CollectionKind | None,
     wait: bool,
     timeout_s: float,
     as_json: bool,
@@ -150,8 +164,11 @@ def publish_command(
     with opened(create=True) as runtime:
         if profile is not None:
             runtime.profiles.definition(profile)
-        target = _Target(runtime, tenant, project, collection, profile)
-        published = publish(runtime, target.find(), request, establish=target.establish)
+        target = _Target(runtime, tenant, project, collection, profile, kind)
+        wanted = target.find()
+        if published_as and wanted.kind == "conversation":
+            raise InvalidInput("a conversation is published as turns: leave --as out")
+        published = publish(runtime, wanted, request, establish=target.establish)
         found = runtime.collection(tenant, collection)
         if profile is not None and found.embedding_profile != profile:
             target.notices.append(
@@ -187,7 +204,9 @@ def _require_possible(published_as: str | None, mode: Mode, deleted: tuple[str, 
 def _summary(
     collection: Collection, published: Published, target: _Target, published_as: str | None
 ) -> str:
-    chosen = "" if published_as else " (chosen here: no --as was given)"
+    is_talk = collection.kind == "conversation"
+    unit = "turn" if is_talk else "document"
+    chosen = "" if published_as or is_talk else " (chosen here: no --as was given)"
     made = "new collection, " if target.is_new else ""
     model = collection.embedding_profile or "no model"
     lines = block(
@@ -197,15 +216,21 @@ def _summary(
             ("version", published.source_version),
             (
                 "sent",
-                f"{plural(published.documents, 'document')}, {plural(published.chunks, 'chunk')}",
+                f"{plural(published.documents, unit)}, {plural(published.chunks, 'chunk')}",
             ),
-            ("unchanged", plural(published.unchanged, "document") if published.unchanged else ""),
-            ("deleted", plural(published.deleted, "document") if published.deleted else ""),
+            ("unchanged", plural(published.unchanged, unit) if published.unchanged else ""),
+            ("deleted", plural(published.deleted, unit) if published.deleted else ""),
             ("skipped", published.skipped_note),
             ("snapshot", f"{published.snapshot_id} ({published.mode})"),
         ]
     )
-    return "\n".join([f"Published as documents{chosen}", lines, *map(_notice, target.notices)])
+    return "\n".join(
+        [f"Published as {_published_as(collection)}{chosen}", lines, *map(_notice, target.notices)]
+    )
+
+
+def _published_as(collection: Collection) -> str:
+    return "turns" if collection.kind == "conversation" else "documents"
 
 
 def _notice(text: str) -> str:
@@ -228,7 +253,7 @@ def _wire(
         "collectionId": str(collection.collection_id),
         "collectionCreated": target.is_new,
         "embeddingProfile": collection.embedding_profile,
-        "publishedAs": "documents",
+        "publishedAs": _published_as(collection),
         "sourceId": published.source_id,
         "sourceVersion": published.source_version,
         "mode": published.mode,

@@ -17,6 +17,7 @@ def test_create_prints_the_collection_and_list_shows_it(knowledge: Knowledge, te
         "tenantId": tenant,
         "collection": "notes",
         "projectId": "p1",
+        "kind": "documents",
         "embeddingProfile": None,
         "allowRemote": False,
         "headRevision": 0,

@@ -44,8 +44,8 @@ def make_client(knowledge: Knowledge, tenant: str, groups: str) -> str:
 def test_json_is_the_wire_form(ask: Any, tenant: str, client: str) -> None:
     answer = ask("heartbeat", "--json").json
     assert list(answer) == [
-        *("queryId", "scope", "asOf", "degraded", "rerank", "legs", "candidates"),
-        *("foreignDropped", "notice"),
+        *("queryId", "scope", "asOf", "degraded", "rerank", "confidence", "lowSupport"),
+        *("legs", "candidates", "foreignDropped", "notice"),
     ]
     assert answer["scope"] == {
         "tenantId": tenant,
@@ -92,8 +92,9 @@ def test_people_read_who_asked_what_was_found_and_how_the_legs_went(
 ) -> None:
     lines = ask("heartbeat").out.splitlines()
     assert lines[0].startswith(f"{tenant}/p1 as {client}, groups eng · 1 answer in ")
-    assert lines[2].endswith("lease.md:1-3")
-    assert lines[3].strip().startswith("docs@1 · handbook sha256:")
+    assert lines[1].startswith("confidence 0.")
+    assert lines[3].endswith("lease.md:1-3")
+    assert lines[4].strip().startswith("docs@1 · handbook sha256:")
     assert "A lease is renewed by its heartbeat." in ask("heartbeat").out
     assert any(line.split()[:3] == ["fullText", "docs", "ok"] for line in lines)
     assert "skipped: symbol (this index kind is not built by this version)" in lines
@@ -110,6 +111,7 @@ def test_a_leg_that_runs_in_no_collection_is_named_alone() -> None:
             as_of=datetime(2026, 1, 1, tzinfo=UTC),
             degraded=True,
             rerank="reranker",
+            confidence=0.0,
             legs=(
                 LegReport(Leg.GRAPH, None, LegState.TIMED_OUT, reason=late),
                 LegReport(Leg.GRAPH, "docs", LegState.TIMED_OUT, reason=late),
