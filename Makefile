@@ -58,10 +58,11 @@ format: setup  ## Rewrite the sources in the project's style.
 	@$(BIN)/ruff check --fix $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
 
-leaks: weaviate  ## 100,000 randomised scoped queries a backend, 20,000 about facts: nothing out of scope may come back.
+leaks: weaviate  ## 100,000 randomised scoped queries a backend, 20,000 about facts, 50,000 to memories: nothing out of scope may come back.
 	@$(BIN)/python -m benchmarks.leaks --backend weaviate
 	@$(BIN)/python -m benchmarks.leaks --backend pgvector
 	@$(BIN)/python -m benchmarks.fact_leaks
+	@$(BIN)/python -m benchmarks.memory_leaks
 
 bench: weaviate  ## Measure everything, write benchmarks/RESULTS.md (DATA=FOLDER of test collections).
 	@$(BIN)/python -m benchmarks all $(if $(DATA),--data $(DATA))

@@ -91,6 +91,7 @@ def _write_paths() -> dict[str, Any]:
                 " then. 429 with Retry-After when too many wait.",
                 body=("OffloadBody", examples.OFFLOAD),
                 answer=("OffloadJob", examples.JOB),
+                header=("Idempotency-Key",),
                 status=202,
                 statuses=(401, 403, 404, 422, 429, 503),
                 scope=WRITE,

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
+from knowledge.errors import Busy, DatabaseUnavailable
 from knowledge.graph.querying import FactPlan, FactReader
 from knowledge.graph.receiving import Sender
 from knowledge.memory.extraction.extractor import ExtractedTriple, Extraction
@@ -17,6 +18,8 @@ from knowledge.memory.recalling import Recaller
 from knowledge.memory.writing import MAX_TRIPLES, Told, write_told
 from knowledge.model.scope import ADMIN, WRITE, Caller, TrustTier
 from knowledge.storage.postgres.database import Database
+
+RETRY_DELAYS_S: Final = (1.0, 5.0, 20.0)
 
 Turn = Callable[[str], AbstractAsyncContextManager[None]]
 
@@ -50,7 +53,15 @@ class TargetWriter:
         return Vocabulary([each.name for each in names], plan.facts.ontology)
 
     async def write(self, job: OffloadJob[OffloadTarget], extraction: Extraction) -> WriteCounts:
-        target = job.target
+        """Tried again while the database is away or others write: the turns are gone already."""
+        for delay_s in RETRY_DELAYS_S:
+            try:
+                return await self._write_all(job.target, extraction)
+            except (Busy, DatabaseUnavailable):
+                await asyncio.sleep(delay_s)
+        return await self._write_all(job.target, extraction)
+
+    async def _write_all(self, target: OffloadTarget, extraction: Extraction) -> WriteCounts:
         counts = WriteCounts()
         async with self.turn_to_write(target.caller.tenant_id):
             plan = await plan_memory(self.reader, target.caller, target.memory, WRITE)

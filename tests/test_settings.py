@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,17 +64,20 @@ def test_an_address_that_is_no_url_of_postgresql_is_refused_and_not_repeated(
 
 
 def test_every_key_is_documented_and_no_other() -> None:
-    keys = set()
-    for name, field in Settings.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            keys |= {f"{name}.{key}" for key in kind.model_fields}
-        elif name != "profiles":
-            keys.add(name)
+    keys = set(_keys_of(Settings)) - {"profiles"}
     documented = _keys_of_table((DOCS / "operating.md").read_text())
     assert documented - {'profiles."NAME@VERSION"'} == keys - OF_THE_ENVIRONMENT
     profile = _keys_of_table((DOCS / "profiles.md").read_text())
     assert set(ProfileSettings.model_fields) - {"provider"} <= profile
+
+
+def _keys_of(section: type[BaseModel]) -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from (f"{name}.{key}" for key in _keys_of(kind))
+        else:
+            yield name
 
 
 def _keys_of_table(page: str) -> set[str]:

@@ -95,6 +95,7 @@ def job_to_wire(status: JobStatus) -> dict[str, Any]:
 class _Record:
     status: JobStatus
     owner: tuple[str, str]
+    key: str | None = None
     expires_s: float = math.inf
 
 
@@ -105,9 +106,18 @@ class JobStatuses:
         self._monotonic = monotonic
         self._records: OrderedDict[str, _Record] = OrderedDict()
 
-    def add(self, status: JobStatus, *, tenant_id: str, principal: str) -> None:
+    def add(
+        self, status: JobStatus, *, tenant_id: str, principal: str, key: str | None = None
+    ) -> None:
         self._forget_old(keep=MAX_STATUSES - 1)
-        self._records[status.job_id] = _Record(status, (tenant_id, principal))
+        self._records[status.job_id] = _Record(status, (tenant_id, principal), key)
+
+    def named(self, key: str, *, tenant_id: str, principal: str) -> JobStatus | None:
+        """The job that this principal handed in under this key, while its status is kept."""
+        self._forget_old()
+        wanted = (tenant_id, principal), key
+        records = self._records.values()
+        return next((r.status for r in records if (r.owner, r.key) == wanted), None)
 
     def of(self, job_id: str, *, tenant_id: str, principal: str) -> JobStatus:
         """Raises `NotFound` when there is no such job of this principal, or no longer."""

@@ -107,14 +107,24 @@ class OffloadQueue(Generic[Target]):
     # --- handing in and asking ----------------------------------------------------------
 
     def submit(
-        self, *, tenant_id: str, principal: str, turns: Sequence[Turn], target: Target
+        self,
+        *,
+        tenant_id: str,
+        principal: str,
+        turns: Sequence[Turn],
+        target: Target,
+        key: str | None = None,
     ) -> JobStatus:
         """Accept a job, or raise `QueueFull` with ``facts["retry_after_s"]``, whole seconds.
 
-        Raises `InvalidInput` for turns that could never be accepted.
+        What is handed in again under the same ``key`` is the job that it already is. Raises `InvalidInput` for turns that could never be accepted.
         """
         if self._worker is None:
             raise Unavailable("the service is shutting down: try again")
+        if key is not None:
+            known = self._statuses.named(key, tenant_id=tenant_id, principal=principal)
+            if known is not None and known.state != "failed":
+                return known
         size = sum(len(turn.content) for turn in turns)
         self._require_room(tenant_id, size)
         job = OffloadJob(uuid.uuid4().hex, tenant_id, principal, target)
@@ -126,7 +136,7 @@ class OffloadQueue(Generic[Target]):
             extractor_reason=self._extractor.reason,
             queued_at=datetime.now(UTC),
         )
-        self._statuses.add(status, tenant_id=tenant_id, principal=principal)
+        self._statuses.add(status, tenant_id=tenant_id, principal=principal, key=key)
         self._waiting.setdefault(tenant_id, deque()).append(_Queued(job, list(turns), size))
         self._jobs[tenant_id] += 1
         self._chars[tenant_id] += size

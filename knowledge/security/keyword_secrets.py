@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from knowledge.security.scanning import matches
+
 MIN_ENTROPY_BITS: Final = 3.0
 """Shannon entropy a character below which a long word is taken for a name."""
 
@@ -65,7 +67,7 @@ Span = tuple[int, int, str]
 
 def keyword_secrets(text: str) -> Iterator[Span]:
     """``(start, stop, kind)`` of what is a secret for its neighbourhood; may overlap."""
-    for match in _ASSIGNMENT.finditer(text):
+    for match in matches(_ASSIGNMENT, text):
         group = match.lastgroup or "bare"
         value = match[group]
         is_strong = match["strong"] is not None
@@ -75,14 +77,14 @@ def keyword_secrets(text: str) -> Iterator[Span]:
             yield *match.span(group), "password"
         elif not is_strong and _is_random(value, 12) and _stands_beside(match[0], value):
             yield *match.span(group), "secret"
-    for match in _FLAG.finditer(text):
+    for match in matches(_FLAG, text):
         if not _NOT_A_SECRET.fullmatch(match["bare"]):
             yield *match.span("bare"), "password"
-    for match in _SPOKEN.finditer(text):
+    for match in matches(_SPOKEN, text):
         value = match["bare"].rstrip(".!?)")
         if _has_digit_or_symbol(value) and not _NOT_A_SECRET.fullmatch(value):
             yield match.start("bare"), match.start("bare") + len(value), "password"
-    for match in _NEAR.finditer(text):
+    for match in matches(_NEAR, text):
         value = match["bare"]
         if not _HEX_OR_UUID.fullmatch(value) and _is_mixed(value) and _is_random(value, 20):
             yield *match.span("bare"), "secret"

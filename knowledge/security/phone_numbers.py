@@ -14,6 +14,8 @@ from typing import Final
 
 import phonenumbers
 
+from knowledge.security.scanning import matches
+
 REGIONS: Final = ("US", "GB", "DE", "FR", "IT", "ES", "NL", "BE", "CH", "AT", "SE", "PL", "AU", "IN", "JP", "BR")  # fmt: skip
 
 _CANDIDATE: Final = re.compile(
@@ -35,7 +37,7 @@ Span = tuple[int, int, str]
 
 def phone_numbers(text: str) -> Iterator[Span]:
     """``(start, stop, "phone")`` of each, in order."""
-    for match in _CANDIDATE.finditer(text):
+    for match in matches(_CANDIDATE, text):
         start, stop = match.span("number")
         before = text[max(0, start - 40) : start]
         if _is_phone_number(match["number"], before):

@@ -10,10 +10,12 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from knowledge.security.keyword_secrets import KEYWORD, Span, keyword_secrets
 from knowledge.security.phone_numbers import phone_numbers
+from knowledge.security.scanning import has_match, matches
 from knowledge.security.secret_patterns import MAY_HOLD_SECRET, PATTERNS
 
 MAX_ROUNDS: Final = 8
@@ -62,9 +64,9 @@ def redact(text: str) -> Redacted:
 
 def _is_suspicious(text: str) -> bool:
     return bool(
-        MAY_HOLD_SECRET.search(text)
-        or KEYWORD.search(text)
-        or _MAY_BE_EMAIL.search(text)
+        has_match(MAY_HOLD_SECRET, text)
+        or has_match(KEYWORD, text)
+        or has_match(_MAY_BE_EMAIL, text)
         or "PRIVATE KEY" in text
         or "PuTTY" in text
         or _has_digits(text)
@@ -73,7 +75,7 @@ def _is_suspicious(text: str) -> bool:
 
 def _has_digits(text: str) -> bool:
     """Seven or more: no telephone number is shorter."""
-    return len(_DIGIT.findall(text)) >= 7
+    return sum(1 for _ in islice(matches(_DIGIT, text), 7)) == 7
 
 
 _DIGIT: Final = re.compile(r"\d")
@@ -99,14 +101,14 @@ def _redact_part(text: str, found: Counter[str], rounds: int) -> str:
 def _spans(text: str) -> Iterator[Span]:
     if "PRIVATE KEY" in text or "PuTTY" in text:
         yield from _private_keys(text)
-    if MAY_HOLD_SECRET.search(text):
+    if has_match(MAY_HOLD_SECRET, text):
         for kind, pattern in PATTERNS:
-            for match in pattern.finditer(text):
+            for match in matches(pattern, text):
                 yield *match.span("secret" if "secret" in pattern.groupindex else 0), kind
-    if KEYWORD.search(text):
+    if has_match(KEYWORD, text):
         yield from keyword_secrets(text)
-    if _MAY_BE_EMAIL.search(text):
-        for match in _EMAIL.finditer(text):
+    if has_match(_MAY_BE_EMAIL, text):
+        for match in matches(_EMAIL, text):
             yield *match.span(), "email"
     if _has_digits(text):
         yield from phone_numbers(text)

@@ -49,7 +49,7 @@ _BEGIN: Final = r"(?<![A-Za-z0-9])"
 _OWN: Final = (
     ("api-key", r"kk_[A-Za-z0-9-]{1,64}_[A-Za-z0-9_-]{16,128}"),
     # header and payload of a JSON web token are base64 of '{"'; the signature may be cut off
-    ("jwt", r"eyJ[A-Za-z0-9_-]{8,512}\.eyJ[A-Za-z0-9_-]{4,16384}(?:\.[A-Za-z0-9_-]{0,2048})?"),
+    ("jwt", r"eyJ[A-Za-z0-9_-]{8,512}\.eyJ[A-Za-z0-9_-]{4,4096}(?:\.[A-Za-z0-9_-]{0,1024})?"),
     ("cloud-key", r"AIza[A-Za-z0-9_-]{35}"),  # Google
     ("cloud-key", r"ya29\.[A-Za-z0-9_-]{20,2048}"),
     ("cloud-key", r"GOCSPX-[A-Za-z0-9_-]{20,64}"),

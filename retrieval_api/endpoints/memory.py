@@ -111,6 +111,7 @@ async def offload(request: Request) -> Response:
     service = service_of(request)
     caller = await service.authenticate(request, WRITE)
     body = OffloadBody.model_validate(await read_json(request))
+    key = idempotency_key(request)
     # What may not be written later is refused now.
     plan = await _plan(service, caller, body.project_id, body.graph, WRITE)
     target = OffloadTarget(
@@ -122,7 +123,11 @@ async def offload(request: Request) -> Response:
     )
     turns = [Turn(turn.role, turn.content, turn.time) for turn in body.turns]
     status = service.memory.queue.submit(
-        tenant_id=caller.tenant_id, principal=caller.client_id, turns=turns, target=target
+        tenant_id=caller.tenant_id,
+        principal=caller.client_id,
+        turns=turns,
+        target=target,
+        key=key,
     )
     return JSONResponse(job_to_wire(status), 202)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import sys
 
@@ -23,8 +24,7 @@ from knowledge.storage.postgres.database import AsyncDatabase, Database
 DATABASE_VARIABLE = "MEMORY_WORKER_DATABASE"
 NAMES = [f"part {n}" for n in range(101)]
 TRIPLES = [
-    {"subject": a, "predicate": "NEXT_TO", "object": b}
-    for a, b in zip(NAMES, NAMES[1:], strict=False)
+    {"subject": a, "predicate": "NEXT_TO", "object": b} for a, b in itertools.pairwise(NAMES)
 ]
 
 

@@ -84,6 +84,16 @@ def test_a_lower_tier_contradicts_a_higher_one_and_both_are_marked(agent: Caller
     assert all(f["contradicts"] for f in facts)
 
 
+def test_turns_handed_over_again_under_the_same_key_are_one_job(agent: Caller) -> None:
+    jobs = {
+        try_call(agent, "offload", key="k1", turns=TURNS, **TELLER).json()["jobId"]
+        for _ in range(3)
+    }
+    assert len(jobs) == 1
+    other = try_call(agent, "offload", key="k2", turns=TURNS, **TELLER).json()["jobId"]
+    assert other not in jobs
+
+
 def test_another_clients_job_is_not_there(
     agent: Caller, caller_factory: CallerFactory, tenant: str
 ) -> None:
