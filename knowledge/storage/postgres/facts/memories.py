@@ -140,15 +140,31 @@ async def store_vectors(
     fingerprint: str,
     vectors: Mapping[str, bytes],
 ) -> None:
-    """Keep vectors by name key; one that is there stays."""
-    keys, values = list(vectors), list(vectors.values())
+    """Keep vectors by name key, of names that a fact still has; one that is there stays."""
+    ends = " or ".join(
+        f"exists (select from graph_facts f where f.{side}_key = k.key and f.scope_key = %(scope_key)s"
+        " and f.namespace = %(namespace)s)"
+        for side in ("subject", "object")
+    )
     await database.execute(
         tenant_id,
+        # Who forgets holds this row: a name that is forgotten meanwhile gets no vector.
+        ("select from graph_heads where project_id = %s for share", [project_id]),
         (
             "insert into memory_vectors (tenant_id, project_id, namespace, fingerprint, name_key,"
-            " dimension, vector) select %s, %s, %s, %s, k.key, octet_length(k.vector) / 4, k.vector"
-            " from unnest(%s::text[], %s::bytea[]) as k(key, vector) on conflict do nothing",
-            [tenant_id, project_id, namespace, fingerprint, keys, values],
+            " dimension, vector) select %(tenant)s, %(project)s, %(namespace)s, %(fingerprint)s, k.key,"
+            " octet_length(k.vector) / 4, k.vector"
+            " from unnest(%(keys)s::text[], %(vectors)s::bytea[]) as k(key, vector)"
+            f" where {ends} on conflict do nothing",
+            {
+                "tenant": tenant_id,
+                "project": project_id,
+                "scope_key": scope_key(tenant_id, project_id),
+                "namespace": namespace,
+                "fingerprint": fingerprint,
+                "keys": list(vectors),
+                "vectors": list(vectors.values()),
+            },
         ),
     )
 
