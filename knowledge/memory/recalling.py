@@ -33,7 +33,7 @@ from knowledge.memory.questions import (
     SubgraphQuestion,
 )
 from knowledge.memory.warm import WarmNames
-from knowledge.model.fact import Fact
+from knowledge.model.fact import Fact, name_key
 from knowledge.model.scope import Caller
 from knowledge.security.redaction import redact
 from knowledge.storage.postgres.facts.filters import FactFilter
@@ -44,6 +44,9 @@ logger = logging.getLogger(__name__)
 RRF_K: Final = 60
 LEG_DEPTH: Final = 24
 """Names that each leg hands to the fusion."""
+
+MAX_TERMS: Final = 256
+"""Words of a query that are looked up."""
 
 FAN_OUT: Final = 40
 MAX_WALKED: Final = 400
@@ -235,7 +238,7 @@ class Recaller:
             logger.error("a memory's names are another's", extra={"names": len(index)})
             return _Found(index, {}, replace(basis, dropped=len(index)))
         mask = index.visible(plan.facts.facts, of_session=plan.of_session)
-        by_words = index.by_words(analyse(query), mask, LEG_DEPTH)
+        by_words = index.by_words(analyse(query)[:MAX_TERMS], mask, LEG_DEPTH)
         by_meaning: Sequence[NameHit] = ()
         if vector is not None and profile is not None:
             by_meaning = index.by_meaning(vector, profile.names_floor, mask, LEG_DEPTH)
@@ -309,7 +312,8 @@ def _of_memory(plan: MemoryPlan, facts: Iterable[Fact]) -> tuple[list[Fact], int
 
 
 def _count(facts: Sequence[Fact], name: str) -> int:
-    return sum(name in (fact.subject, fact.object) for fact in facts)
+    key = name_key(name)
+    return sum(key in (name_key(fact.subject), name_key(fact.object)) for fact in facts)
 
 
 def _retrieve(task: asyncio.Task[NDArray[np.float32]]) -> None:

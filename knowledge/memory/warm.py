@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,9 @@ from knowledge.storage.postgres.facts import memories
 
 MAX_WARM: Final = 256
 """Memories kept; of 5,000 names one takes about 12 MB."""
+
+UNCOMMITTED: Final = timedelta(minutes=1)
+"""How much later than it says a vector of another process may have become visible."""
 
 Place = tuple[str, str, str]
 """Tenant, project, namespace."""
@@ -32,7 +35,8 @@ class WarmNames:
     async def current(self, plan: MemoryPlan, fingerprint: str | None) -> NameIndex:
         """The names as of what the plan knows, with the vectors of a model where one is given."""
         place = plan.place
-        async with self._locks.setdefault(place, asyncio.Lock()):
+        lock = self._locks.setdefault(place, asyncio.Lock())
+        async with lock:
             index = self._kept.get(place)
             if index is None or index.erased_at != plan.erased_at:
                 index = NameIndex(*place)
@@ -41,14 +45,21 @@ class WarmNames:
                 await self._take_facts(index, plan)
             if fingerprint is not None and index.fingerprint != fingerprint:
                 await self._take_vectors(index, fingerprint, BEFORE_ALL)
-            self._keep(place, index)
-            return index
+            # What holds nothing is not worth a place, and names nobody has are asked for freely.
+            if len(index):
+                self._keep(place, index)
+        if not len(index) and not lock.locked():
+            self._locks.pop(place, None)
+        return index
 
     async def take_new_vectors(self, place: Place, fingerprint: str) -> None:
         """Take up vectors that were stored since, where the memory is warm."""
+        if place not in self._kept:
+            return
         async with self._locks.setdefault(place, asyncio.Lock()):
             if (index := self._kept.get(place)) is not None:
-                after = index.vectors_at if index.fingerprint == fingerprint else BEFORE_ALL
+                is_same = index.fingerprint == fingerprint and index.vectors_at != BEFORE_ALL
+                after = index.vectors_at - UNCOMMITTED if is_same else BEFORE_ALL
                 await self._take_vectors(index, fingerprint, after)
 
     def drop(self, place: Place) -> None:
@@ -67,7 +78,7 @@ class WarmNames:
         facts, merges = await memories.changed_names(
             self._database, *plan.place, since=index.known_at, upto=upto
         )
-        if len(facts) > 500:  # a memory that wakes up must not hold up the others
+        if index.known_at == BEFORE_ALL:  # nobody else has it yet, and it must not hold up others
             await asyncio.to_thread(index.apply, facts, merges, upto)
         else:
             index.apply(facts, merges, upto)
