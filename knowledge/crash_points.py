@@ -57,8 +57,8 @@ MEMORY_POINTS: Final = (
     "memory.committed",
     "memory.names_embedded",
     "memory.vectors_stored",
-    "memory.withdrawn",
     "memory.erased",
+    "memory.forgotten",
 )
 
 POINTS: Final = frozenset(

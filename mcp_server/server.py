@@ -47,6 +47,10 @@ def build_server(
                 raise InvalidInput(f"there is no tool {params.name[:80]}: use {', '.join(offered)}")
             body = _body(tool, params.arguments or {})
             if tool.tells:
+                if body.get("scope") == "session" and body.get("sessionId") is None:
+                    raise InvalidInput(
+                        "scope: session needs a sessionId: name the session that recalls these facts"
+                    )
                 body = _told_by(context, session()) | body
             answer = tool.shape(await perform(context, tool, body))
             return _result(tool.render(answer), answer)

@@ -35,7 +35,7 @@ def _recall_paths() -> dict[str, Any]:
                 "Memory",
                 "searchEntities",
                 "Which entities a text may speak of",
-                "Best first, each with how many of its facts hold.",
+                "Best first, each with how many of its facts hold, 40 at most.",
                 body=("NamesBody", examples.FIND_ENTITIES),
                 answer=("FoundEntities", examples.FOUND_ENTITIES),
                 statuses=_READ_STATUSES,
@@ -93,7 +93,7 @@ def _write_paths() -> dict[str, Any]:
                 answer=("OffloadJob", examples.JOB),
                 header=("Idempotency-Key",),
                 status=202,
-                statuses=(401, 403, 404, 422, 429, 503),
+                statuses=(401, 403, 404, 409, 422, 429, 503),
                 scope=WRITE,
             )
         },

@@ -50,6 +50,7 @@ MEMORY_FACT: Final[dict[str, Any]] = {
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
         "trustTier": {"enum": [tier.value for tier in TrustTier]},
         "verified": {"type": "boolean"},
+        "verifiedBy": _STRING,
         "observedAt": _TIME,
         "client": _STRING,
         "model": _STRING,

@@ -19,7 +19,7 @@ from knowledge.memory.warm import WarmNames
 from knowledge.profiles.registry import Profiles
 from knowledge.settings import MemorySettings, Settings
 from knowledge.storage.postgres.database import Database
-from retrieval_api.offload_target import OffloadTarget, TargetWriter, Turn
+from retrieval_api.offload_target import OffloadTarget, TargetWriter, WriteSlot
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ async def open_memory(
     profiles: Profiles,
     facts: FactReader,
     writer: Database,
-    turn_to_write: Turn,
+    write_slot: WriteSlot,
 ) -> AsyncIterator[MemoryService]:
     """Raises `InvalidConfiguration` where a route of the memory leads out of the local network."""
     require_local_routes(settings.memory, profiles, settings.default_profile)
@@ -47,10 +47,8 @@ async def open_memory(
     embedder = NameEmbedder(profiles, key, settings.memory.embedding_timeout_s)
     names = WarmNames(facts.database)
     recaller = Recaller(facts, names, embedder)
-    background = BackgroundEmbedder(
-        facts.database, embedder, names, settings.memory.embedding_interval_s
-    )
-    target = TargetWriter(facts, recaller, writer, turn_to_write, background.kick)
+    background = BackgroundEmbedder(facts.database, embedder, settings.memory.embedding_interval_s)
+    target = TargetWriter(facts, recaller, writer, write_slot, background.kick)
     queue = OffloadQueue(
         _extractor(settings.memory),
         vocabulary=target.vocabulary,

@@ -21,7 +21,7 @@ from knowledge.storage.postgres.database import Database
 
 RETRY_DELAYS_S: Final = (1.0, 5.0, 20.0)
 
-Turn = Callable[[str], AbstractAsyncContextManager[None]]
+WriteSlot = Callable[[str], AbstractAsyncContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,20 @@ class OffloadTarget:
 
 @dataclass(frozen=True, slots=True)
 class TargetWriter:
-    """What the queue does for a job. ``turn_to_write`` waits until the tenant may write;
+    """What the queue does for a job. ``write_slot`` waits until the tenant may write;
     ``written`` is told that there are new names."""
 
     reader: FactReader
     recaller: Recaller
     writer: Database
-    turn_to_write: Turn
+    write_slot: WriteSlot
     written: Callable[[], None]
 
     async def vocabulary(self, job: OffloadJob[OffloadTarget]) -> Vocabulary:
+        """Raises as `plan_memory`: what the client may do is looked at when its job runs."""
         target = job.target
         scope = replace(target.memory, session=target.session_id)
-        plan, names = await self.recaller.names(target.caller, scope)
+        plan, names = await self.recaller.names(target.caller, scope, WRITE)
         return Vocabulary([each.name for each in names], plan.facts.ontology)
 
     async def write(self, job: OffloadJob[OffloadTarget], extraction: Extraction) -> WriteCounts:
@@ -63,7 +64,7 @@ class TargetWriter:
 
     async def _write_all(self, target: OffloadTarget, extraction: Extraction) -> WriteCounts:
         counts = WriteCounts()
-        async with self.turn_to_write(target.caller.tenant_id):
+        async with self.write_slot(target.caller.tenant_id):
             plan = await plan_memory(self.reader, target.caller, target.memory, WRITE)
             sender = sender_of(target.caller, plan)
             for start in range(0, len(extraction.triples), MAX_TRIPLES):

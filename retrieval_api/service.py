@@ -43,7 +43,7 @@ from mcp_server.tools import selected
 from retrieval_api.key_verifier import KeyVerifier
 from retrieval_api.memory_service import MemoryService, open_memory
 from retrieval_api.metrics import Metrics
-from retrieval_api.writing_turns import CONCURRENT_WRITES, WritingTurns
+from retrieval_api.write_slots import CONCURRENT_WRITES, WriteSlots
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Service:
     facts: FactReader
     memory: MemoryService
     mcp: StreamableHTTPSessionManager
-    turns: WritingTurns
+    write_slots: WriteSlots
 
     @property
     def snapshot_roots(self) -> list[Path]:
@@ -173,9 +173,10 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
     facts = FactReader(database)
     await database.open()
     stack = AsyncExitStack()
-    writer, turns = Database(config.app_url, max_size=CONCURRENT_WRITES + 2), WritingTurns()
+    writer = Database(config.app_url, max_size=CONCURRENT_WRITES + 2)
+    write_slots = WriteSlots()
     memory = await stack.enter_async_context(
-        open_memory(settings, profiles, facts, writer, turns.of)
+        open_memory(settings, profiles, facts, writer, write_slots.of)
     )
     service = Service(
         config=config,
@@ -195,7 +196,7 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
         metrics=Metrics(),
         facts=facts,
         memory=memory,
-        turns=turns,
+        write_slots=write_slots,
         mcp=session_manager(
             selected(settings.mcp.tools, read_only=settings.mcp.read_only),
             hosts=[settings.stack.host, *settings.mcp.allowed_hosts],

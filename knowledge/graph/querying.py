@@ -216,7 +216,12 @@ class FactReader:
         if not functional:
             return list(page), False
         pairs = {(name_key(fact.subject), fact.predicate) for fact in functional}
-        held = FactFilter(as_of=wanted.as_of, between=wanted.between)
+        held = FactFilter(
+            as_of=wanted.as_of,
+            between=wanted.between,
+            namespace=wanted.namespace,
+            of_session=wanted.of_session,
+        )
         others = await find_functional(self.database, seen, pairs, held, MAX_COMPARED + 1)
         lines: defaultdict[tuple[str, str], list[Fact]] = defaultdict(list)
         for other in others[:MAX_COMPARED]:

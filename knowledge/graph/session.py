@@ -92,7 +92,8 @@ def _verified(telling: Telling, before: LastTelling | None) -> Telling:
     """What was verified stays so when it is told again."""
     if before is None or not before.is_verified or telling.statement.verified:
         return telling
-    return replace(telling, statement=replace(telling.statement, verified=True))
+    said = replace(telling.statement, verified=True, verified_by=before.verified_by)
+    return replace(telling, statement=said)
 
 
 def _judge(

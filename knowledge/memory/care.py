@@ -134,13 +134,12 @@ def verify(
 
 
 def forget(app: Database, sender: Sender, namespace: str, chosen: Chosen) -> Receipt:
-    """Take facts, with all that was ever told of them, out of every store.
+    """Take facts, with all that was ever told of them, out of every store, all at once or not at all.
 
-    First the belief in them ends, so that no question meets them any more; then they are taken
-    out. Broken off in between and asked again it ends the same. Raises `NotFound` where nothing
-    is meant, and `Forbidden` for another's facts from one who is no administrator.
+    Raises `NotFound` where nothing is meant, and `Forbidden` for another's facts from one who is
+    no administrator.
     """
-    scope = sender.scope
+    scope, receipt_id = sender.scope, uuid.uuid4()
     with app.tenant(scope.tenant_id) as connection:
         session = _begin(connection, sender)
         rows = _all(connection, sender, namespace, chosen)
@@ -150,10 +149,6 @@ def forget(app: Database, sender: Sender, namespace: str, chosen: Chosen) -> Rec
         ids = list(dict.fromkeys(row["fact_id"] for row in rows))
         session.end(ids, Closing.RETRACTED, scope.principal)
         session.finish()
-    reached("memory.withdrawn")
-    receipt_id = uuid.uuid4()
-    with app.tenant(scope.tenant_id) as connection:
-        _begin(connection, sender)
         counts = memories.erase(connection, scope.project_id, namespace, ids)
         at = memories.note_erased(
             connection,
@@ -165,7 +160,8 @@ def forget(app: Database, sender: Sender, namespace: str, chosen: Chosen) -> Rec
             counts=counts,
             by=scope.principal,
         )
-    reached("memory.erased")
+        reached("memory.erased")
+    reached("memory.forgotten")
     return Receipt(receipt_id, counts, at)
 
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from knowledge.crash_points import reached
 from knowledge.errors import InvalidConfiguration, KnowledgeError, ModelUnavailable
-from knowledge.memory.warm import WarmNames
 from knowledge.profiles.profile import Embedder, EmbeddingProfile
 from knowledge.profiles.registry import Profiles
 from knowledge.security.local_hosts import require_local
@@ -90,14 +89,16 @@ class NameEmbedder:
         return self._loaded.profile
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """A query's vector. Raises `ModelUnavailable` with the reason when there is none in time."""
+        """A query's vector, after redaction. Raises `ModelUnavailable` with the reason when there is none in time."""
         model = self._loaded
         if model is None:
             raise ModelUnavailable(f"model {self.key} is not loaded", profile=self.key)
         if self._waiting >= WAITING:
             raise ModelUnavailable(f"model {self.key} does not keep up", profile=self.key)
         self._waiting += 1
-        running = asyncio.get_running_loop().run_in_executor(self._pool, model.embed_query, text)
+        running = asyncio.get_running_loop().run_in_executor(
+            self._pool, lambda: model.embed_query(redact(text).text)
+        )
         running.add_done_callback(self._ended)
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -126,12 +127,9 @@ class NameEmbedder:
 class BackgroundEmbedder:
     """Gives names that are new, of every tenant, their vectors: every interval, or when kicked."""
 
-    def __init__(
-        self, database: AsyncDatabase, embedder: NameEmbedder, names: WarmNames, interval_s: float
-    ) -> None:
+    def __init__(self, database: AsyncDatabase, embedder: NameEmbedder, interval_s: float) -> None:
         self._database = database
         self._embedder = embedder
-        self._names = names
         self._interval_s = interval_s
         self._kicked = asyncio.Event()
 
@@ -161,7 +159,12 @@ class BackgroundEmbedder:
         done = 0
         for row in await memories.memories_to_embed(self._database, profile.fingerprint):
             place = row["tenant_id"], row["project_id"], row["namespace"]
-            done += await self._embed_memory(place, profile, row["written_at"])
+            try:
+                done += await self._embed_memory(place, profile, row["written_at"])
+            except KnowledgeError as error:  # the others must not wait for this one
+                logger.warning(
+                    "a memory's names were not embedded", extra={"reason": error.message}
+                )
         return done
 
     async def _embed_memory(
@@ -181,5 +184,4 @@ class BackgroundEmbedder:
             reached("memory.vectors_stored")
             done += len(rows)
         await memories.note_embedded(self._database, *place, fingerprint, upto)
-        await self._names.take_new_vectors(place, fingerprint)
         return done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -12,10 +12,9 @@ from knowledge.errors import InvalidFact
 from knowledge.graph.reading import Teller, read_fact
 from knowledge.graph.receiving import Sender
 from knowledge.memory.tellings import statement_of
-from knowledge.memory.writing import MAX_NAME_CHARS, Upserted, write_statements
+from knowledge.memory.writing import Upserted, redacted_names, write_statements
 from knowledge.model.fact import Domain, Statement
 from knowledge.retrieval.wire import time_to_wire
-from knowledge.security.redaction import redact
 from knowledge.storage.postgres.database import Database
 from knowledge.storage.postgres.facts import memories
 
@@ -54,29 +53,15 @@ def export_memory(app: Database, sender: Sender, namespace: str) -> Iterator[dic
 
 def read_line(given: object, namespace: str, sender: Sender) -> Statement:
     """One exported line as a statement of its own teller. Raises `InvalidFact`."""
-    if not isinstance(given, dict):
-        raise InvalidFact("a line of a memory is a JSON object")
-    if unknown := sorted(map(str, given.keys() - FIELDS)):
-        raise InvalidFact(f"unknown field {unknown[0][:80]!r}: use {', '.join(sorted(FIELDS))}")
-    said: Mapping[str, Any] = {
-        n: v for n, v in given.items() if n not in ("principal", "ofSession")
-    }
-    principal = given.get("principal") or sender.scope.principal
-    if not isinstance(principal, str) or not isinstance(given.get("ofSession", False), bool):
+    line, _ = redacted_names(given, FIELDS)
+    principal = line.pop("principal", None) or sender.scope.principal
+    is_of_session = line.pop("ofSession", False)
+    if not isinstance(principal, str) or not isinstance(is_of_session, bool):
         raise InvalidFact("principal is a text, and ofSession true or false")
     teller = Teller(principal, sender.ontology, Domain.AGENT_EXPERIENCE, writes_memory=True)
-    statement = read_fact({**said, "namespace": namespace}, teller)
-    for end in (statement.subject, statement.object):
-        if len(end) > MAX_NAME_CHARS:
-            raise InvalidFact(
-                f"a name has {len(end)} characters, at most {MAX_NAME_CHARS} are allowed"
-            )
-    return replace(
-        statement,
-        subject=redact(statement.subject).text,
-        object=redact(statement.object).text,
-        session_scope=statement.provenance.session_id if given.get("ofSession") else None,
-    )
+    statement = read_fact({**line, "namespace": namespace}, teller)
+    session = statement.provenance.session_id if is_of_session else None
+    return replace(statement, session_scope=session)
 
 
 def import_memory(

@@ -88,8 +88,9 @@ class NameIndex:
         self.project_id = project_id
         self.namespace = namespace
         self.known_at = BEFORE_ALL
-        self.merged_at: datetime | None = None
+        self.merges: str | None = None
         self.erased_at: datetime | None = None
+        self.embedded_at: datetime | None = None
         self.fingerprint: str | None = None
         self.vectors_at = BEFORE_ALL
         self._numbers: dict[str, int] = {}

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, Literal, TypeVar
 
-from knowledge.errors import NotFound
+from knowledge.errors import Conflict, NotFound
 from knowledge.graph.ontology.model import Ontology
 from knowledge.memory.extraction.extractor import Kind
 from knowledge.retrieval.wire import time_to_wire
@@ -76,6 +76,14 @@ class JobStatus:
     finished_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """How a client names what it hands in, and the SHA-256 of that."""
+
+    key: str
+    content_hash: bytes
+
+
 def job_to_wire(status: JobStatus) -> dict[str, Any]:
     return {
         "jobId": status.job_id,
@@ -95,7 +103,7 @@ def job_to_wire(status: JobStatus) -> dict[str, Any]:
 class _Record:
     status: JobStatus
     owner: tuple[str, str]
-    key: str | None = None
+    key: RequestKey | None = None
     expires_s: float = math.inf
 
 
@@ -107,17 +115,24 @@ class JobStatuses:
         self._records: OrderedDict[str, _Record] = OrderedDict()
 
     def add(
-        self, status: JobStatus, *, tenant_id: str, principal: str, key: str | None = None
+        self, status: JobStatus, *, tenant_id: str, principal: str, key: RequestKey | None = None
     ) -> None:
         self._forget_old(keep=MAX_STATUSES - 1)
         self._records[status.job_id] = _Record(status, (tenant_id, principal), key)
 
-    def named(self, key: str, *, tenant_id: str, principal: str) -> JobStatus | None:
-        """The job that this principal handed in under this key, while its status is kept."""
+    def named(self, key: RequestKey, *, tenant_id: str, principal: str) -> JobStatus | None:
+        """The job that this principal handed in under this key, while its status is kept.
+
+        Raises `Conflict` where other turns came with it, or for another memory.
+        """
         self._forget_old()
-        wanted = (tenant_id, principal), key
-        records = self._records.values()
-        return next((r.status for r in records if (r.owner, r.key) == wanted), None)
+        for record in self._records.values():
+            known = record.key
+            if known is not None and (record.owner, known.key) == ((tenant_id, principal), key.key):
+                if known.content_hash != key.content_hash:
+                    raise Conflict("this Idempotency-Key came with other turns: choose a new one")
+                return record.status
+        return None
 
     def of(self, job_id: str, *, tenant_id: str, principal: str) -> JobStatus:
         """Raises `NotFound` when there is no such job of this principal, or no longer."""

@@ -32,6 +32,7 @@ from knowledge.memory.offload_jobs import (
     JobStatus,
     JobStatuses,
     OffloadJob,
+    RequestKey,
     Target,
     Vocabulary,
     WriteCounts,
@@ -113,11 +114,12 @@ class OffloadQueue(Generic[Target]):
         principal: str,
         turns: Sequence[Turn],
         target: Target,
-        key: str | None = None,
+        key: RequestKey | None = None,
     ) -> JobStatus:
         """Accept a job, or raise `QueueFull` with ``facts["retry_after_s"]``, whole seconds.
 
-        What is handed in again under the same ``key`` is the job that it already is. Raises `InvalidInput` for turns that could never be accepted.
+        What is handed in again under the same ``key`` is the job that it already is; raises
+        `Conflict` where that came with something else, and `InvalidInput` for turns that could never be accepted.
         """
         if self._worker is None:
             raise Unavailable("the service is shutting down: try again")

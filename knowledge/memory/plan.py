@@ -38,13 +38,15 @@ class MemoryScope:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """What a caller may read of a memory now."""
+    """What a caller may read of a memory now, and what changes when its names changed other than by
+    facts: taken out, merged, given vectors."""
 
     facts: FactPlan
     namespace: str
     of_session: bool
     erased_at: datetime | None
-    merged_at: datetime | None
+    embedded_at: datetime | None
+    merges: str
 
     @property
     def scope(self) -> Scope:
@@ -83,7 +85,8 @@ async def plan_memory(
         namespace=namespace,
         of_session=not asked.shared,
         erased_at=_time(found["erasedAt"]),
-        merged_at=_time(found["mergedAt"]),
+        embedded_at=_time(found["embeddedAt"]),
+        merges=found["merges"],
     )
 
 

@@ -21,7 +21,7 @@ MAX_TOKENS: Final = 2_000
 """Of an answer where the caller does not say; see `knowledge.memory.wire.tokens_of`."""
 
 DEFAULT_MEMORY: Final = MemoryScope()
-MIN_ANSWER_TOKENS: Final = 200
+MIN_ANSWER_TOKENS: Final = 500
 MAX_ANSWER_TOKENS: Final = 20_000
 
 

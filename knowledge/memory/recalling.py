@@ -23,7 +23,7 @@ from knowledge.graph.questions import Expansion, Sieve
 from knowledge.graph.walking import Node, Walk
 from knowledge.memory.choosing import choose
 from knowledge.memory.embedding import NameEmbedder
-from knowledge.memory.gate import why_skipped
+from knowledge.memory.gate import NO_WORDS, why_skipped, words_of
 from knowledge.memory.names import NameHit, NameIndex
 from knowledge.memory.plan import MemoryPlan, MemoryScope, plan_memory
 from knowledge.memory.questions import (
@@ -34,8 +34,7 @@ from knowledge.memory.questions import (
 )
 from knowledge.memory.warm import WarmNames
 from knowledge.model.fact import Fact, name_key
-from knowledge.model.scope import Caller
-from knowledge.security.redaction import redact
+from knowledge.model.scope import READ, Caller
 from knowledge.storage.postgres.facts.filters import FactFilter
 from knowledge.text.analysis import analyse
 
@@ -146,7 +145,7 @@ class Recaller:
         if not entries:
             return Recalled(found.basis)
         walked = await self._walk(found.basis, entries, question.bounds.hops)
-        facts = choose(walked, entries, analyse(question.query), question.bounds.facts)
+        facts = choose(walked, analyse(question.query), question.bounds.facts)
         facts, dropped = _of_memory(found.basis.plan, facts)
         facts = await self._with_contradictions(found.basis, facts)
         return Recalled(
@@ -159,10 +158,9 @@ class Recaller:
 
     async def search(self, caller: Caller, question: NameQuestion) -> FoundNames:
         """Raises as `recall`."""
-        skipped = why_skipped(question.query)
-        if skipped is not None:
+        if not words_of(question.query):
             plan = await plan_memory(self._reader, caller, question.memory)
-            return FoundNames(_basis(plan, question.as_of), skipped)
+            return FoundNames(_basis(plan, question.as_of), NO_WORDS)
         found = await self._find(
             caller, question.query, question.memory, question.as_of, question.limit
         )
@@ -182,7 +180,7 @@ class Recaller:
         plan = await plan_memory(self._reader, caller, question.memory)
         basis = _basis(plan, question.as_of)
         walked = await self._walk(basis, question.entities, question.bounds.hops)
-        facts = choose(walked, question.entities, (), question.bounds.facts)
+        facts = choose(walked, (), question.bounds.facts)
         facts, dropped = _of_memory(plan, facts)
         facts = await self._with_contradictions(basis, facts)
         met = {name for fact in facts for name in (fact.subject, fact.object)}
@@ -200,10 +198,13 @@ class Recaller:
         )
 
     async def names(
-        self, caller: Caller, memory: MemoryScope
+        self, caller: Caller, memory: MemoryScope, needed: str = READ
     ) -> tuple[MemoryPlan, list[FoundEntity]]:
-        """Every name that the caller may read a fact of, by key: for clients that keep them."""
-        plan = await plan_memory(self._reader, caller, memory)
+        """Every name that the caller may read a fact of, by key: for clients that keep them.
+
+        Raises what `plan_memory` raises, for the scope ``needed``.
+        """
+        plan = await plan_memory(self._reader, caller, memory, needed)
         index = await self._names.current(plan, None)
         mask = index.visible(plan.facts.facts, of_session=plan.of_session)
         found = sorted(np.flatnonzero(mask).tolist(), key=lambda n: index.entity(n).key)
@@ -220,12 +221,12 @@ class Recaller:
         limit: int,
     ) -> _Found:
         """Run both legs: the model reads the query while the scope is resolved."""
-        embedding = asyncio.create_task(self._embedder.embed_query(redact(query).text))
+        embedding = asyncio.create_task(self._embedder.embed_query(query))
         try:
             plan = await plan_memory(self._reader, caller, memory)
             profile = self._embedder.profile
-            index = await self._names.current(plan, profile.fingerprint if profile else None)
             vector, reason = await _vector(embedding)
+            index = await self._names.current(plan, profile.fingerprint if profile else None)
         finally:
             embedding.cancel()
             embedding.add_done_callback(_retrieve)
@@ -234,9 +235,6 @@ class Recaller:
             basis = replace(basis, mode="hybrid", profile=profile.key)
         else:
             basis = replace(basis, mode_reason=reason)
-        if (index.tenant_id, index.project_id, index.namespace) != plan.place:
-            logger.error("a memory's names are another's", extra={"names": len(index)})
-            return _Found(index, {}, replace(basis, dropped=len(index)))
         mask = index.visible(plan.facts.facts, of_session=plan.of_session)
         by_words = index.by_words(analyse(query)[:MAX_TERMS], mask, LEG_DEPTH)
         by_meaning: Sequence[NameHit] = ()
@@ -268,7 +266,9 @@ class Recaller:
 
     async def _with_contradictions(self, basis: Basis, facts: Sequence[Fact]) -> list[Fact]:
         plan = basis.plan.facts
-        wanted = FactFilter(as_of=basis.as_of, namespace=basis.plan.namespace)
+        wanted = FactFilter(
+            as_of=basis.as_of, namespace=basis.plan.namespace, of_session=basis.plan.of_session
+        )
         marked, _ = await self._reader.with_contradictions(plan.facts, wanted, facts)
         return marked
 

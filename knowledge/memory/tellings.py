@@ -35,6 +35,7 @@ def statement_of(row: Row, namespace: str) -> Statement:
         verified=row["verified"],
         acl=None if row["acl"] is None else tuple(row["acl"]),
         session_scope=row["session_scope"],
+        verified_by=row["verified_by"],
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from datetime import datetime, timedelta
 from typing import Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from knowledge.storage.postgres.database import AsyncDatabase
 from knowledge.storage.postgres.facts import memories
 
 MAX_WARM: Final = 256
-"""Memories kept; of 5,000 names one takes about 12 MB."""
+MAX_NAMES: Final = 250_000
+"""Memories, and names of all of them, that are kept; 5,000 names take about 12 MB."""
 
 UNCOMMITTED: Final = timedelta(minutes=1)
 """How much later than it says a vector of another process may have become visible."""
@@ -30,48 +32,45 @@ class WarmNames:
     def __init__(self, database: AsyncDatabase) -> None:
         self._database = database
         self._kept: OrderedDict[Place, NameIndex] = OrderedDict()
-        self._locks: dict[Place, asyncio.Lock] = {}
+        # A lock lives as long as somebody holds it or waits for it.
+        self._locks: WeakValueDictionary[Place, asyncio.Lock] = WeakValueDictionary()
 
     async def current(self, plan: MemoryPlan, fingerprint: str | None) -> NameIndex:
         """The names as of what the plan knows, with the vectors of a model where one is given."""
         place = plan.place
-        lock = self._locks.setdefault(place, asyncio.Lock())
-        async with lock:
+        async with self._lock(place):
             index = self._kept.get(place)
             if index is None or index.erased_at != plan.erased_at:
                 index = NameIndex(*place)
                 index.erased_at = plan.erased_at
-            if index.known_at < plan.known_at or index.merged_at != plan.merged_at:
+            if index.known_at < plan.known_at or index.merges != plan.merges:
                 await self._take_facts(index, plan)
-            if fingerprint is not None and index.fingerprint != fingerprint:
-                await self._take_vectors(index, fingerprint, BEFORE_ALL)
+            if fingerprint is not None and (
+                index.fingerprint != fingerprint or index.embedded_at != plan.embedded_at
+            ):
+                await self._take_vectors(index, fingerprint)
+                index.embedded_at = plan.embedded_at
             # What holds nothing is not worth a place, and names nobody has are asked for freely.
             if len(index):
                 self._keep(place, index)
-        if not len(index) and not lock.locked():
-            self._locks.pop(place, None)
-        return index
-
-    async def take_new_vectors(self, place: Place, fingerprint: str) -> None:
-        """Take up vectors that were stored since, where the memory is warm."""
-        if place not in self._kept:
-            return
-        async with self._locks.setdefault(place, asyncio.Lock()):
-            if (index := self._kept.get(place)) is not None:
-                is_same = index.fingerprint == fingerprint and index.vectors_at != BEFORE_ALL
-                after = index.vectors_at - UNCOMMITTED if is_same else BEFORE_ALL
-                await self._take_vectors(index, fingerprint, after)
+            return index
 
     def drop(self, place: Place) -> None:
         self._kept.pop(place, None)
 
+    def _lock(self, place: Place) -> asyncio.Lock:
+        lock = self._locks.get(place)
+        if lock is None:
+            lock = self._locks[place] = asyncio.Lock()
+        return lock
+
     def _keep(self, place: Place, index: NameIndex) -> None:
         self._kept[place] = index
         self._kept.move_to_end(place)
-        while len(self._kept) > MAX_WARM:
-            dropped, _ = self._kept.popitem(last=False)
-            if not self._locks[dropped].locked():
-                del self._locks[dropped]
+        while len(self._kept) > 1 and (
+            len(self._kept) > MAX_WARM or sum(map(len, self._kept.values())) > MAX_NAMES
+        ):
+            self._kept.popitem(last=False)
 
     async def _take_facts(self, index: NameIndex, plan: MemoryPlan) -> None:
         upto = max(plan.known_at, index.known_at)
@@ -82,9 +81,11 @@ class WarmNames:
             await asyncio.to_thread(index.apply, facts, merges, upto)
         else:
             index.apply(facts, merges, upto)
-        index.merged_at = plan.merged_at
+        index.merges = plan.merges
 
-    async def _take_vectors(self, index: NameIndex, fingerprint: str, after: datetime) -> None:
+    async def _take_vectors(self, index: NameIndex, fingerprint: str) -> None:
+        is_same = index.fingerprint == fingerprint and index.vectors_at != BEFORE_ALL
+        after: datetime = index.vectors_at - UNCOMMITTED if is_same else BEFORE_ALL
         place = index.tenant_id, index.project_id, index.namespace
         rows = await memories.vectors_of(self._database, *place, fingerprint, after)
         index.take_vectors(

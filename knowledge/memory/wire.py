@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
+from knowledge.graph.walking import Node
 from knowledge.graph.wire import NOTICE as FACTS_ARE_DATA
 from knowledge.memory.plan import MemoryPlan
 from knowledge.memory.questions import MAX_TOKENS
 from knowledge.memory.recalling import Basis, FoundEntity, FoundNames, Recalled, Surroundings
-from knowledge.model.fact import Fact
+from knowledge.model.fact import Fact, name_key
 from knowledge.retrieval.wire import scope_to_wire, time_to_wire
 
 NOTICE: Final = (
@@ -40,6 +42,7 @@ def card(fact: Fact) -> dict[str, Any]:
         "confidence": None if fact.confidence == 1 else round(fact.confidence, 3),
         "trustTier": fact.tier.value,
         "verified": fact.verified or None,
+        "verifiedBy": fact.verified_by,
         "observedAt": time_to_wire(fact.observed_at.replace(microsecond=0)),
         "client": told.client,
         "model": told.model,
@@ -53,18 +56,16 @@ def card(fact: Fact) -> dict[str, Any]:
 
 
 def recalled_to_wire(answer: Recalled, max_tokens: int = MAX_TOKENS) -> dict[str, Any]:
-    return _fitted(
-        lambda facts, truncated: {
-            "skipped": answer.skipped,
-            **_searched(answer.basis),
-            "entities": [_entity(each) for each in answer.entities],
-            "facts": facts,
-            **_end(answer.basis, truncated, is_cut=answer.is_cut),
-        },
-        answer.facts,
-        answer.left_out,
-        max_tokens,
-    )
+    """As many entities and facts as there is room for, best first; facts left out are counted."""
+    room = _Room(max_tokens)
+    head = {"skipped": answer.skipped, **_searched(answer.basis)}
+    end = _end(answer.basis, _MOST, is_cut=answer.is_cut)
+    room.take({**head, **end})
+    entities = [each for each in map(_entity, answer.entities) if room.takes(each)]
+    facts = room.fill(map(card, answer.facts))
+    truncated = answer.left_out + len(answer.facts) - len(facts)
+    end = _end(answer.basis, truncated, is_cut=answer.is_cut)
+    return _counted({**head, "entities": entities, "facts": facts, **end})
 
 
 def names_to_wire(answer: FoundNames) -> dict[str, Any]:
@@ -77,20 +78,25 @@ def names_to_wire(answer: FoundNames) -> dict[str, Any]:
 
 
 def surroundings_to_wire(answer: Surroundings, max_tokens: int = MAX_TOKENS) -> dict[str, Any]:
-    nodes = [
-        {"name": node.name, "type": min(node.types, default=None), "distance": node.distance}
-        for node in answer.nodes
-    ]
-    return _fitted(
-        lambda facts, truncated: {
-            "entities": nodes,
-            "facts": facts,
-            **_end(answer.basis, truncated, is_cut=answer.is_cut),
-        },
-        answer.facts,
-        answer.left_out,
-        max_tokens,
-    )
+    """As many facts as there is room for, each with the entities that it reaches."""
+    room = _Room(max_tokens)
+    room.take(_end(answer.basis, _MOST, is_cut=answer.is_cut))
+    by_name = {name_key(name): node for node in answer.nodes for name in node.names}
+    nodes = {
+        node.key: node for node in answer.nodes if node.distance == 0 and room.takes(_node(node))
+    }
+    facts = []
+    for fact in answer.facts:
+        ends = [by_name.get(name_key(name)) for name in (fact.subject, fact.object)]
+        new = [node for node in ends if node is not None and node.key not in nodes]
+        if not room.takes([card(fact), *map(_node, new)]):
+            break
+        facts.append(card(fact))
+        nodes |= {node.key: node for node in new}
+    truncated = answer.left_out + len(answer.facts) - len(facts)
+    shown = sorted(nodes.values(), key=lambda node: (node.distance, node.name))
+    end = _end(answer.basis, truncated, is_cut=answer.is_cut)
+    return _counted({"entities": list(map(_node, shown)), "facts": facts, **end})
 
 
 def all_names_to_wire(plan: MemoryPlan, names: Sequence[FoundEntity]) -> dict[str, Any]:
@@ -102,23 +108,37 @@ def all_names_to_wire(plan: MemoryPlan, names: Sequence[FoundEntity]) -> dict[st
     }
 
 
-def _fitted(
-    write: Callable[[list[dict[str, Any]], int], dict[str, Any]],
-    facts: Sequence[Fact],
-    left_out: int,
-    max_tokens: int,
-) -> dict[str, Any]:
-    """The answer with as many facts as there is room for, best first; the others are counted."""
-    cards = [card(fact) for fact in facts]
-    room = max_tokens - tokens_of(write([], 99_999)) - len('"tokens":99999,') // BYTES_PER_TOKEN
-    kept = 0
-    for each in cards:
-        room -= tokens_of(each) + 1
-        if room < 0:
-            break
-        kept += 1
-    answer = write(cards[:kept], left_out + len(cards) - kept)
-    return {**answer, "tokens": tokens_of(answer)}
+_MOST: Final = 99_999
+
+
+class _Room:
+    """What is left of the tokens that an answer may cost."""
+
+    def __init__(self, max_tokens: int) -> None:
+        self._left = max_tokens - tokens_of({"entities": [], "facts": [], "tokens": _MOST})
+
+    def take(self, part: Any) -> None:
+        self._left -= tokens_of(part)
+
+    def takes(self, part: Any) -> bool:
+        """Whether there is room for a part, which is taken then."""
+        cost = tokens_of(part) + 1
+        if cost > self._left:
+            return False
+        self._left -= cost
+        return True
+
+    def fill(self, parts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those of the first parts that there is room for."""
+        return list(takewhile(self.takes, parts))
+
+
+def _counted(answer: dict[str, Any]) -> dict[str, Any]:
+    return {**answer, "tokens": tokens_of({**answer, "tokens": _MOST})}
+
+
+def _node(node: Node) -> dict[str, Any]:
+    return {"name": node.name, "type": min(node.types, default=None), "distance": node.distance}
 
 
 def _searched(basis: Basis) -> dict[str, Any]:

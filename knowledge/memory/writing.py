@@ -195,10 +195,11 @@ def _read(sender: Sender, told: Told, result: Upserted) -> list[tuple[int, State
     statements = []
     for place, given in enumerate(told.triples):
         try:
-            triple, is_redacted = _redacted(given)
+            triple, is_redacted = redacted_names(given, FIELDS)
             said = read_fact({**triple, **_provenance(told)}, teller)
         except InvalidFact as error:
-            result.refused.append(Refusal(place, error.message))
+            # It may quote what was sent, and answers are kept for those who repeat a call.
+            result.refused.append(Refusal(place, redact(error.message).text))
             continue
         if told.is_of_session:
             said = replace(said, session_scope=said.provenance.session_id)
@@ -217,12 +218,15 @@ def _provenance(told: Told) -> dict[str, Any]:
     }
 
 
-def _redacted(given: object) -> tuple[dict[str, Any], bool]:
-    """The triple without secrets in its names, and whether there were any."""
+def redacted_names(given: object, fields: frozenset[str]) -> tuple[dict[str, Any], bool]:
+    """A triple of these fields without secrets in its names, and whether there were any.
+
+    Raises `InvalidFact` for what is no triple, and for a name of more than `MAX_NAME_CHARS`.
+    """
     if not isinstance(given, dict):
         raise InvalidFact("a triple is a JSON object")
-    if unknown := sorted(map(str, given.keys() - FIELDS)):
-        raise InvalidFact(f"unknown field {unknown[0][:80]!r}: use {', '.join(sorted(FIELDS))}")
+    if unknown := sorted(map(str, given.keys() - fields)):
+        raise InvalidFact(f"unknown field {unknown[0][:80]!r}: use {', '.join(sorted(fields))}")
     triple, found = dict(given), False
     for end in ("subject", "object"):
         name = triple.get(end)

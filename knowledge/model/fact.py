@@ -114,7 +114,8 @@ class Statement:
     project. ``confidence`` is from 0 to 1. Of a fact that a chunk says, ``collection_id`` and
     ``chunk_id`` name the chunk: who may not see it does not see the fact. ``corrects`` names the fact this one replaces;
     ``readers_of`` the restricted sources that an inferred fact rests on. ``session_scope`` is the
-    session that alone may recall the fact; None is every one.
+    session that alone may recall the fact; None is every one. ``verified_by`` is the person who
+    verified a telling before.
     """
 
     domain: Domain
@@ -137,6 +138,7 @@ class Statement:
     corrects: uuid.UUID | None = None
     readers_of: tuple[str, ...] = ()
     session_scope: str | None = None
+    verified_by: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -397,6 +399,7 @@ class Fact:
     suggestion: str | None
     confirmed_by: str | None
     session_scope: str | None = None
+    verified_by: str | None = None
     contradicts: tuple[uuid.UUID, ...] = ()
 
     def holds_at(self, moment: datetime) -> bool:

@@ -35,7 +35,7 @@ async def assert_facts(request: Request) -> Response:
     caller = await service.authenticate(request, WRITE)
     key = idempotency_key(request)
     raw = await request.body()
-    async with service.turns.of(caller.tenant_id):
+    async with service.write_slots.of(caller.tenant_id):
         body = await asyncio.to_thread(_read, raw)
         plan = await service.facts.plan(caller, body.project_id, needed=WRITE)
         delivery = Delivery(
@@ -90,7 +90,7 @@ async def _decided(request: Request, decide: Decide, decision: Decision) -> Resp
         suggestion = uuid.UUID(wanted)
     except ValueError as error:
         raise NotFound(f"there is no suggestion {wanted}") from error
-    async with service.turns.of(caller.tenant_id):
+    async with service.write_slots.of(caller.tenant_id):
         await asyncio.to_thread(
             decide,
             service.writer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
@@ -13,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from knowledge.graph.receiving import Sender
 from knowledge.memory import care
 from knowledge.memory.extraction.extractor import Turn
-from knowledge.memory.offload_jobs import job_to_wire
+from knowledge.memory.offload_jobs import RequestKey, job_to_wire
 from knowledge.memory.plan import MemoryPlan, MemoryScope, plan_memory
 from knowledge.memory.wire import (
     all_names_to_wire,
@@ -97,7 +98,7 @@ async def post_upsert(request: Request) -> Response:
     caller = await service.authenticate(request, WRITE)
     key = idempotency_key(request)
     raw = await request.body()
-    async with service.turns.of(caller.tenant_id):
+    async with service.write_slots.of(caller.tenant_id):
         body = await asyncio.to_thread(_read_upsert, raw)
         plan = await _plan(service, caller, body.project_id, body.graph, WRITE)
         told = body.told(plan.namespace, key)
@@ -110,7 +111,8 @@ async def offload(request: Request) -> Response:
     """Hand older turns over: accepted at once, read for facts later, kept in memory until then."""
     service = service_of(request)
     caller = await service.authenticate(request, WRITE)
-    body = OffloadBody.model_validate(await read_json(request))
+    raw = await request.body()
+    body = await asyncio.to_thread(_read_offload, raw)
     key = idempotency_key(request)
     # What may not be written later is refused now.
     plan = await _plan(service, caller, body.project_id, body.graph, WRITE)
@@ -127,7 +129,7 @@ async def offload(request: Request) -> Response:
         principal=caller.client_id,
         turns=turns,
         target=target,
-        key=key,
+        key=None if key is None else RequestKey(key, hashlib.sha256(raw).digest()),
     )
     return JSONResponse(job_to_wire(status), 202)
 
@@ -148,8 +150,8 @@ async def promote(request: Request) -> Response:
     service = service_of(request)
     caller = await service.authenticate(request, WRITE)
     body = PromoteBody.model_validate(await read_json(request))
-    plan, sender = await _sender(service, caller, body.project_id, body.graph, WRITE)
-    async with service.turns.of(caller.tenant_id):
+    async with service.write_slots.of(caller.tenant_id):
+        plan, sender = await _sender(service, caller, body.project_id, body.graph, WRITE)
         answer = await asyncio.to_thread(
             care.promote, service.writer, sender, plan.namespace, body.chosen()
         )
@@ -161,8 +163,8 @@ async def forget(request: Request) -> Response:
     service = service_of(request)
     caller = await service.authenticate(request, WRITE)
     body = ForgetBody.model_validate(await read_json(request))
-    plan, sender = await _sender(service, caller, body.project_id, body.graph, WRITE)
-    async with service.turns.of(caller.tenant_id):
+    async with service.write_slots.of(caller.tenant_id):
+        plan, sender = await _sender(service, caller, body.project_id, body.graph, WRITE)
         receipt = await asyncio.to_thread(
             care.forget, service.writer, sender, plan.namespace, body.chosen()
         )
@@ -176,8 +178,8 @@ async def verify(request: Request) -> Response:
     service = service_of(request)
     caller = await service.authenticate(request, ADMIN)
     body = VerifyBody.model_validate(await read_json(request))
-    plan, sender = await _sender(service, caller, body.project_id, body.graph, ADMIN)
-    async with service.turns.of(caller.tenant_id):
+    async with service.write_slots.of(caller.tenant_id):
+        plan, sender = await _sender(service, caller, body.project_id, body.graph, ADMIN)
         answer = await asyncio.to_thread(
             care.verify, service.writer, sender, plan.namespace, body.fact_ids
         )
@@ -203,6 +205,10 @@ async def _in_time(request: Request, asking: Awaitable[Answer]) -> Answer:
     asked_s = deadline_s(request)
     async with asyncio.timeout(min(limit_s, asked_s or limit_s)):
         return await asking
+
+
+def _read_offload(raw: bytes) -> OffloadBody:
+    return OffloadBody.model_validate(parse_json(raw))
 
 
 def _read_upsert(raw: bytes) -> UpsertBody:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.memory.embedding import BackgroundEmbedder, NameEmbedder
-from knowledge.memory.warm import WarmNames
 from knowledge.profiles.registry import Profiles
 from knowledge.runtime import Runtime
 from knowledge.stack.cache import cache_folder
@@ -42,7 +41,7 @@ def test_a_name_that_is_forgotten_meanwhile_gets_no_vector(runtime: Runtime, ten
         profiles = Profiles(runtime.settings, cache_folder())
         embedder = ForgetsMeanwhile(profiles, "minilm@1", 5.0, runtime=runtime, tenant=tenant)
         try:
-            await BackgroundEmbedder(database, embedder, WarmNames(database), 30).embed_pending()
+            await BackgroundEmbedder(database, embedder, 30).embed_pending()
         finally:
             embedder.close()
             await database.close()

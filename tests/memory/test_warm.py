@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from knowledge.graph.asserting import Batch, Retraction, assert_facts
 from knowledge.graph.querying import FactReader
 from knowledge.graph.receiving import Sender
 from knowledge.memory import warm
 from knowledge.memory.names import NameIndex
-from knowledge.memory.plan import MemoryScope, plan_memory
+from knowledge.memory.plan import MemoryPlan, MemoryScope, plan_memory
 from knowledge.memory.warm import WarmNames
 from knowledge.memory.writing import Told, upsert
 from knowledge.model.scope import READ, Caller
@@ -27,6 +29,7 @@ class Memories:
     def __init__(self, runtime: Runtime, tenant: str, reader: FactReader) -> None:
         self.runtime, self.tenant = runtime, tenant
         self.reader = reader
+        self.told: list[uuid.UUID] = []
         self.warm = WarmNames(reader.database)
         client_id, _ = catalogue.create_client(
             runtime.owner, tenant, projects=["p1"], groups=(), scopes=[READ]
@@ -40,11 +43,26 @@ class Memories:
     async def tell(self, subject: str, object_: str, graph: str = "main") -> None:
         triple = {"subject": subject, "predicate": "NEXT_TO", "object": object_}
         told = Told(f"{self.tenant}|{graph}", [triple], "tests", "s1")
-        await asyncio.to_thread(upsert, self.runtime.app, self.sender, told)
+        done = await asyncio.to_thread(upsert, self.runtime.app, self.sender, told)
+        self.told += [uuid.UUID(fact["factId"]) for fact in done["facts"]]
+
+    def retract_all(self) -> None:
+        sender = self.sender
+        batch = Batch(retractions=[Retraction(fact) for fact in self.told])
+        assert_facts(
+            self.runtime.app,
+            self.tenant,
+            "p1",
+            batch,
+            writer=sender.writer,
+            ontology=sender.ontology,
+        )
+
+    async def plan(self, graph: str = "main") -> MemoryPlan:
+        return await plan_memory(self.reader, self.caller, MemoryScope("p1", graph))
 
     async def index(self, graph: str = "main") -> NameIndex:
-        plan = await plan_memory(self.reader, self.caller, MemoryScope("p1", graph))
-        return await self.warm.current(plan, None)
+        return await self.warm.current(await self.plan(graph), None)
 
     async def names(self, graph: str = "main") -> set[str]:
         index = await self.index(graph)
@@ -87,7 +105,7 @@ def test_questions_at_once_with_writes_lose_no_name(running: Callable[[Work], No
     async def work(memories: Memories) -> None:
         async def ask() -> None:
             for _ in range(15):
-                await memories.names()
+                await asyncio.gather(*(memories.names() for _ in range(4)))
 
         async def write(writer: int) -> None:
             for number in range(10):
@@ -96,6 +114,10 @@ def test_questions_at_once_with_writes_lose_no_name(running: Callable[[Work], No
         await asyncio.gather(ask(), ask(), write(1), write(2))
         wanted = {f"s{writer}-{number}" for writer in (1, 2) for number in range(10)}
         assert await memories.names() == wanted | {"hub"}
+        await asyncio.to_thread(memories.retract_all)
+        index = await memories.index()
+        plan = await memories.plan()
+        assert not index.visible(plan.facts.facts).any()  # nothing was counted twice
 
     running(work)
 

@@ -13,7 +13,6 @@ from knowledge.home import Home
 from knowledge.memory import care
 from knowledge.memory.care import Chosen
 from knowledge.memory.embedding import BackgroundEmbedder, NameEmbedder
-from knowledge.memory.warm import WarmNames
 from knowledge.memory.writing import Told, upsert
 from knowledge.model.scope import Scope
 from knowledge.profiles.registry import Profiles
@@ -53,7 +52,7 @@ async def _embed() -> None:
     profiles = Profiles(load_settings(Home.locate(), {}), cache_folder())
     embedder = NameEmbedder(profiles, "minilm@1", 5.0)
     try:
-        await BackgroundEmbedder(database, embedder, WarmNames(database), 30).embed_pending()
+        await BackgroundEmbedder(database, embedder, 30).embed_pending()
     finally:
         embedder.close()
         await database.close()

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from knowledge.model.scope import READ, WRITE
+from knowledge.runtime import Runtime
 from tests.retrieval_api.conftest import CallerFactory
 from tests.retrieval_api.memory import (
     MEMORY,
     call,
-    names,
     recall,
     refusals,
     tell,
@@ -170,11 +170,40 @@ def test_only_who_may_write_writes(caller_factory: CallerFactory, tenant: str) -
     assert recall(reader, "a") == set()
 
 
-def test_only_names_are_embedded(agent: Caller) -> None:
-    """What is asked and where it comes from has no vector: only names do."""
-    tell(agent, ("plain name", "SEEN_IN", "another name"), sessionId="canary-session")
+def test_only_names_are_embedded(agent: Caller, runtime: Runtime, tenant: str) -> None:
+    """What is asked, and who told it, has no vector."""
+    told = {"subjectType": "canary_type", "predicate": "CANARY_SEEN_IN"}
+    triple = {**GOOD, **told, "subject": "plain name", "object": "another name"}
+    call(agent, "upsert", client="canary", sessionId="canary-session", triples=[triple])
+    recall(agent, "a canary question about the plain name")
     wait_for_vectors(agent)
-    assert names(call(agent, "search", query="plain name"))[0] == "plain name"
+    with runtime.owner.transaction() as connection:
+        rows = connection.execute(
+            "select name_key, dimension from memory_vectors where tenant_id = %s", [tenant]
+        ).fetchall()
+    assert {row["name_key"] for row in rows} == {
+        "plain name",
+        "another name",
+        "a lorry",
+        "nobody at all",
+    }
+    assert {row["dimension"] for row in rows} == {384}
+
+
+def test_a_secret_is_not_quoted_back_or_kept_in_a_reason(
+    agent: Caller, runtime: Runtime, tenant: str
+) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    triples = [{**GOOD, "predicate": secret}, {**GOOD, secret: "x"}, {**GOOD, "validFrom": secret}]
+    written = call(agent, "upsert", **TELLER, triples=triples, key="k1")
+    assert written["counts"]["refused"] == 3
+    assert secret not in str(written)
+    with runtime.owner.transaction() as connection:
+        kept = connection.execute(
+            "select answer::text as answer from idempotency_keys where tenant_id = %s", [tenant]
+        ).fetchall()
+    assert len(kept) == 1
+    assert secret not in kept[0]["answer"]
 
 
 def test_the_routes_exist_only_for_posts(agent: Caller) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from knowledge.model.scope import ADMIN, READ, WRITE
 from knowledge.runtime import Runtime
+from knowledge.stack.process import wait_until
 from tests.retrieval_api.conftest import CallerFactory
 from tests.retrieval_api.memory import (
     call,
@@ -81,6 +82,7 @@ def test_a_person_verifies_and_no_tier_rises(
     tell(agent, SHARED, sessionId="s9")  # told again it stays verified
     (fact,) = call(agent, "recall", query="build")["facts"]
     assert (fact["verified"], fact["sessionId"]) == (True, "s9")
+    assert fact["verifiedBy"] == admin.client_id
 
 
 @pytest.mark.parametrize(
@@ -101,9 +103,15 @@ def test_what_is_forgotten_is_in_no_store(
 ) -> None:
     wait_for_vectors(agent)
     tell(agent, ("lorry park", "USES", "barriers"))
-    agent.search("build linter")
+    cited = agent.search("who breaks the build, the new linter or make")
+    found = [each["citation"] for each in cited["candidates"] if each["type"] == "fact"]
+    is_cited = any(citation["factId"] in told for citation in found)
+    path = f"{BASE}/queries/{cited['queryId']}"
+    assert wait_until(lambda: agent.get(path).status_code == 200, 10)
     receipt = call(agent, "forget", **chosen)
     assert receipt["counts"]["facts"] >= 1
+    assert is_cited
+    assert receipt["counts"]["citations"] == (1 if "everything" in chosen else 0)
     assert receipt["receiptId"] and receipt["forgottenAt"]
     assert recall(agent, "build", sessionId="s1") == left
     assert "the new linter" not in names(call(agent, "search", query="new linter", sessionId="s1"))
@@ -129,6 +137,16 @@ def test_what_is_forgotten_can_be_told_anew(agent: Caller, told: list[str]) -> N
     assert tell(agent, SHARED)["counts"]["added"] == 1
     assert recall(agent, "build") == {SHARED}
     assert_problem(try_call(agent, "forget", entity="nobody knows"), 404, "nothing in the memory")
+
+
+def test_facts_of_two_memories_do_not_contradict_one_another(agent: Caller) -> None:
+    status = {"subject": "svc", "predicate": "HAS_STATUS", "validFrom": "2024", "validTo": "2030"}
+    tell(agent, triples=[{**status, "object": "up"}])
+    tell(agent, triples=[{**status, "object": "down"}], graph="archive")
+    for graph, object_ in (("main", "up"), ("archive", "down")):
+        (fact,) = call(agent, "recall", query="svc", graph=graph, asOf="2024-06")["facts"]
+        assert fact["object"] == object_
+        assert "contradicts" not in fact
 
 
 def test_tenants_projects_and_graphs_never_meet(

@@ -123,7 +123,7 @@ def _addressed(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command("recall", cls=_HookCommand)
 @_addressed
-@click.option("--max-tokens", type=click.IntRange(100, 2000), help="[2000; with a prompt 800]")
+@click.option("--max-tokens", type=click.IntRange(500, 2000), help="[2000; with a prompt 800]")
 @click.option("--git/--no-git", default=True, help="Ask with branch and commit subjects too.")
 def recall_command(
     url: str | None,

@@ -19,7 +19,8 @@ FIELDS: Final = """
     f.timeline is not null as is_functional, f.observed_at, f.recorded_at, f.closed_at, f.closing,
     f.closed_by, f.confidence, f.trust_tier, f.verified, f.principal, f.source_id, f.source_version,
     f.client, f.model, f.session_id, f.acl, f.collection_id, f.chunk_id, f.rule, f.lineage,
-    f.lineage_sources, f.suggestion, f.confirmed_by, f.session_scope
+    f.lineage_sources, f.suggestion, f.confirmed_by, f.session_scope,
+    f.verified_by
 """
 _SAME_READERS: Final = """
     g.recorded_at <= %(known_at)s and (g.closed_at is null or g.closed_at > %(known_at)s)
@@ -115,6 +116,7 @@ def fact_of(row: Row) -> Fact:
         suggestion=row["suggestion"],
         confirmed_by=row["confirmed_by"],
         session_scope=row["session_scope"],
+        verified_by=row["verified_by"],
     )
 
 

@@ -43,8 +43,8 @@ _PLAN: Final = "select plan_memory(%s, %s, %s) as plan"
 async def plan_memory(
     database: AsyncDatabase, tenant_id: str, client_id: str, project_id: str | None, namespace: str
 ) -> Row | None:
-    """What ``plan_graph`` finds, with ``project``, ``erasedAt`` and ``mergedAt``; None for a client
-    that is not known."""
+    """What ``plan_graph`` finds, with ``project``, ``erasedAt``, ``embeddedAt`` and ``merges``; None
+    for a client that is not known."""
     [[row]] = await database.rows(tenant_id, (_PLAN, [client_id, project_id, namespace]))
     found: Row | None = row["plan"]
     return found
@@ -297,24 +297,32 @@ def verify(
     connection: Transaction, telling_ids: Sequence[uuid.UUID], *, at: datetime, by: str
 ) -> int:
     """Close believed tellings and open the same as verified by a person. Returns how many."""
+    values = {
+        "old": list(telling_ids),
+        "new": [uuid.uuid4() for _ in telling_ids],
+        "at": at,
+        "by": by,
+    }
     connection.execute(
         "create temp table if not exists told_facts (like graph_facts) on commit drop"
     )
     connection.execute("truncate told_facts")
     connection.execute(
         "insert into told_facts select * from graph_facts"
-        " where telling_id = any(%s) and closed_at is null and not verified",
-        [list(telling_ids)],
+        " where telling_id = any(%(old)s) and closed_at is null and not verified",
+        values,
     )
     connection.execute(
-        "update graph_facts f set closed_at = %s, closing = 'restated', closed_by = %s"
-        " from told_facts t where f.telling_id = t.telling_id",
-        [at, by],
+        "update graph_facts f set closed_at = %(at)s, closing = 'restated', closed_by = k.new::text"
+        " from told_facts t, unnest(%(old)s::uuid[], %(new)s::uuid[]) as k(old, new)"
+        " where f.telling_id = t.telling_id and k.old = t.telling_id",
+        values,
     )
     connection.execute(
-        "update told_facts set telling_id = gen_random_uuid(), verified = true, verified_by = %s,"
-        " recorded_at = %s",
-        [by, at],
+        "update told_facts t set telling_id = k.new, verified = true, verified_by = %(by)s,"
+        " recorded_at = %(at)s from unnest(%(old)s::uuid[], %(new)s::uuid[]) as k(old, new)"
+        " where t.telling_id = k.old",
+        values,
     )
     return connection.execute("insert into graph_facts select * from told_facts").rowcount
 
@@ -350,9 +358,10 @@ def note_erased(
     ).fetchone()
     assert row is not None
     connection.execute(
-        "update memory_namespaces set erased_at = clock_timestamp()"
-        " where project_id = %s and namespace = %s",
-        [project_id, namespace],
+        "insert into memory_namespaces (tenant_id, project_id, namespace, written_at, erased_at)"
+        " values (%s, %s, %s, clock_timestamp(), clock_timestamp())"
+        " on conflict (tenant_id, project_id, namespace) do update set erased_at = excluded.erased_at",
+        [tenant_id, project_id, namespace],
     )
     at: datetime = row["forgotten_at"]
     return at

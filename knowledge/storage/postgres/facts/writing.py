@@ -31,7 +31,7 @@ _COLUMNS: Final = (
     " valid_to, valid_to_precision, begins, starts, timeline, observed_at, confidence, trust_tier,"
     " trust, verified, principal, source_id, source_version, client, model, session_id, acl,"
     " collection_id, chunk_id, rule, lineage, lineage_sources, suggestion, confirmed_by, recorded_at,"
-    " closed_at, closing, closed_by, session_scope"
+    " closed_at, closing, closed_by, session_scope, verified_by"
 )
 
 LOCK_WAIT_S: Final = 30
@@ -78,11 +78,12 @@ class NewRow:
 @dataclass(frozen=True, slots=True)
 class LastTelling:
     """What is known of a fact: the place of its latest telling, which one is believed, and whether
-    that one is verified."""
+    that one is verified, and by whom where a person did."""
 
     place: Order
     believed: uuid.UUID | None
     is_verified: bool = False
+    verified_by: str | None = None
 
 
 def scope_key(tenant_id: str, project_id: str) -> str:
@@ -148,7 +149,8 @@ def last_tellings(
     """Of each known fact its latest telling, and the one that is believed."""
     rows = connection.execute(
         "select f.* from unnest(%s::uuid[]) as k(id) cross join lateral ("
-        "select fact_id, telling_id, observed_at, confidence, source_version, verified, closed_at"
+        "select fact_id, telling_id, observed_at, confidence, source_version, verified, verified_by,"
+        " closed_at"
         " from graph_facts where fact_id = k.id offset 0) f",
         [list(fact_ids)],
     ).fetchall()
@@ -163,10 +165,12 @@ def last_tellings(
         known = found.get(row["fact_id"])
         believed = known.believed if known else None
         is_verified = known.is_verified if known else False
+        verified_by = known.verified_by if known else None
         if row["closed_at"] is None:
             believed, is_verified = row["telling_id"], row["verified"]
+            verified_by = row["verified_by"]
         latest = max(place, known.place) if known else place
-        found[row["fact_id"]] = LastTelling(latest, believed, is_verified)
+        found[row["fact_id"]] = LastTelling(latest, believed, is_verified, verified_by)
     return found
 
 
@@ -241,6 +245,7 @@ def _values(tenant_id: str, project_id: str, row: NewRow) -> tuple[Any, ...]:
         None if row.outdated_by is None else Closing.RESTATED.value,
         None if row.outdated_by is None else str(row.outdated_by),
         said.session_scope,
+        said.verified_by,
     )
 
 

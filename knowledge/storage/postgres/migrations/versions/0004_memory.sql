@@ -30,6 +30,10 @@ create table memory_namespaces (
     foreign key (tenant_id, project_id) references projects
 );
 
+insert into memory_namespaces (tenant_id, project_id, namespace, written_at)
+    select tenant_id, project_id, namespace, max(recorded_at) from graph_facts
+    where namespace like '%|%' group by tenant_id, project_id, namespace;
+
 -- Vectors of entity names, and of nothing else: float32, little-endian, of length 1.
 create table memory_vectors (
     tenant_id   text not null,
@@ -83,8 +87,8 @@ create function memories_to_embed(p_fingerprint text)
         order by m.written_at
     $$;
 
--- What a question to a memory needs to know: plan_graph, and when the memory's names changed other
--- than by facts. Without p_project the only project of the client. Null as plan_graph.
+-- What a question to a memory needs to know: plan_graph, and what changes when the memory's names
+-- changed other than by facts. Without p_project the only project of the client. Null as plan_graph.
 create function plan_memory(p_client text, p_project text, p_namespace text) returns jsonb
     language plpgsql stable set search_path = knowledge, pg_temp
     as $$
@@ -92,12 +96,13 @@ create function plan_memory(p_client text, p_project text, p_namespace text) ret
         select c.projects[1] from clients c
         where c.client_id = p_client and cardinality(c.projects) = 1));
     begin
-        return plan_graph(p_client, v_project) || jsonb_build_object(
+        return (select plan_graph(p_client, v_project) || jsonb_build_object(
             'project', v_project,
-            'erasedAt', (select erased_at from memory_namespaces
-                         where project_id = v_project and namespace = p_namespace),
-            'mergedAt', (select max(greatest(merged_at, undone_at)) from graph_merges
-                         where namespace = p_namespace));
+            'erasedAt', m.erased_at, 'embeddedAt', m.embedded_at,
+            'merges', (select concat_ws('/', count(*), count(undone_at)) from graph_merges
+                       where namespace = p_namespace))
+            from (select 1) as always
+            left join memory_namespaces m on m.project_id = v_project and m.namespace = p_namespace);
     end $$;
 
 -- A personal API key is a client of one project that is used as it is.

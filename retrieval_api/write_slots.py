@@ -1,4 +1,4 @@
-"""Turns to write facts: a tenant's batches wait for one another, not others for them."""
+"""Slots for writing facts: a tenant's batches wait for one another, not others for them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from knowledge.errors import Busy
 CONCURRENT_WRITES: Final = 2
 """Of facts: each takes a thread and a connection, which searches and events need as well."""
 
-TURN_TIMEOUT_S: Final = 10.0
+SLOT_TIMEOUT_S: Final = 10.0
 
 
-class WritingTurns:
+class WriteSlots:
     """For one event loop."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class WritingTurns:
         all. Raises `Busy`."""
         async with AsyncExitStack() as held:
             try:
-                async with asyncio.timeout(TURN_TIMEOUT_S):
+                async with asyncio.timeout(SLOT_TIMEOUT_S):
                     await held.enter_async_context(self._of_tenant[tenant_id])
                     await held.enter_async_context(self._all)
             except TimeoutError as error:
