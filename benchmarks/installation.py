@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from benchmarks.corpus import GROUPS, Corpus
 from knowledge.errors import InvalidInput, NotFound
 from knowledge.home import Home
-from knowledge.model.collection import Collection
+from knowledge.model.collection import Collection, CollectionKind
 from knowledge.model.scope import READ, Caller
 from knowledge.profiles.profile import Embedder
 from knowledge.runtime import Runtime, open_runtime
@@ -72,7 +72,9 @@ class Installation:
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         return self.loop.run(work)
 
-    def new_collection(self, slug: str, *, profile: str | None = PROFILE) -> Collection:
+    def new_collection(
+        self, slug: str, *, profile: str | None = PROFILE, kind: CollectionKind = "documents"
+    ) -> Collection:
         """An empty collection ``slug``, or where that is taken ``slug-2`` and so on."""
         catalogue.ensure_project(self.runtime.owner, self.tenant, PROJECT)
         taken = {c.slug for c in catalogue.list_collections(self.runtime.owner, self.tenant)}
@@ -81,7 +83,7 @@ class Installation:
         if profile is not None:
             self.embedder(profile)  # stores the profile's definition
         return catalogue.create_collection(
-            self.runtime.app, self.tenant, PROJECT, free, embedding_profile=profile
+            self.runtime.app, self.tenant, PROJECT, free, embedding_profile=profile, kind=kind
         )
 
     def collection(self, slug: str) -> Collection | None:

@@ -93,11 +93,15 @@ class ExplainedChunk(WireModel):
 
 
 class Answer(WireModel):
+    """``confidence`` and ``low_support`` are None from a service that does not tell them."""
+
     query_id: uuid.UUID
     scope: Scope
     as_of: datetime
     degraded: bool
     rerank: str
+    confidence: float | None = None
+    low_support: bool | None = None
     legs: tuple[Leg, ...]
     candidates: tuple[Candidate, ...]
     explained_chunk: ExplainedChunk | None = None

@@ -13,7 +13,7 @@ from knowledge.indexing.convergence import converge_hybrid, converge_metadata
 from knowledge.indexing.embeddings import embed_missing
 from knowledge.indexing.serving import serve
 from knowledge.indexing.tick import Tick, leased, tick
-from knowledge.model.collection import Collection
+from knowledge.model.collection import Collection, CollectionKind
 from knowledge.publishing.publish import PublishRequest, publish
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import catalogue
@@ -31,11 +31,12 @@ def collection_of(
     *,
     project_id: str = "p1",
     profile: str | None = None,
+    kind: CollectionKind = "documents",
 ) -> Collection:
     """A new collection, with its project."""
     catalogue.ensure_project(runtime.owner, tenant_id, project_id)
     return catalogue.create_collection(
-        runtime.app, tenant_id, project_id, slug, embedding_profile=profile
+        runtime.app, tenant_id, project_id, slug, embedding_profile=profile, kind=kind
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from knowledge.crash_points import reached
 from knowledge.errors import ChecksFailed, InvalidSnapshot
-from knowledge.indexing.staging import Delta
+from knowledge.indexing.staging import Delta, require_turns
 from knowledge.indexing.targets import is_writable
 from knowledge.model.collection import Collection
 from knowledge.model.event import CHUNKS_PUBLISHED, SOURCE_DELETED
@@ -68,7 +68,7 @@ def tick(runtime: Runtime, held: Lease, *, check: Check) -> Tick:
     events = inbox.pending(runtime.app, held.collection)
     reached("tick.taken")
     inbox.count_attempt(runtime.app, held.collection)
-    delta = Delta()
+    delta = Delta(has_turns=held.collection.kind == "conversation")
     for event in events:
         if event.event_type == CHUNKS_PUBLISHED:
             delta.add(_accepted(runtime, held, event, check))
@@ -82,6 +82,8 @@ def _accepted(runtime: Runtime, held: Lease, event: PendingEvent, check: Check) 
     try:
         snapshot = read_snapshot(Path(str(event.payload["manifest"])))
         snapshot.verify()
+        if held.collection.kind == "conversation":
+            require_turns(snapshot)
         check(snapshot)
     except (InvalidSnapshot, ChecksFailed) as error:
         inbox.reject(runtime.app, held.collection, event.sequence, error.message)
@@ -135,6 +137,8 @@ def _write_changes(
     runtime: Runtime, connection: Transaction, collection: Collection, revision: int, delta: Delta
 ) -> _Changes:
     """Write what differs from the open rows, as ``revision``; nothing when all is as it was."""
+    if delta.has_turns:
+        delta.place_turns(clock.open_turns(connection, collection, delta.sessions))
     clock.stage(connection, delta.staged_keys(), delta.staged_scopes())
     changed = clock.changed_chunks(connection, collection)
     closed = clock.close_replaced(connection, collection, revision)

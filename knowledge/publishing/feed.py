@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 from knowledge.errors import InvalidDocument, InvalidInput
 from knowledge.model.chunk import Chunk, ChunkKind
 from knowledge.model.scope import parse_acl
+from knowledge.model.turn import read_turn
 from knowledge.publishing.chunking.chunkers import chunk_snippet
 from knowledge.publishing.chunking.detection import looks_like_code
 from knowledge.publishing.chunking.languages import PROGRAMMING_LANGUAGES
@@ -30,11 +31,42 @@ _UNFIT_FOR_ID: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class FeedDocument:
-    """One document as its chunks; ``digest`` is the SHA-256 of everything it says."""
+    """One document as its chunks; ``digest`` is the SHA-256 of everything it says.
+
+    ``session`` is that of a turn of a conversation.
+    """
 
     document_id: str
     chunks: tuple[Chunk, ...]
     digest: bytes
+    session: str | None = None
+
+
+def read_turns(path: Path) -> Iterator[FeedDocument]:
+    """The turns of a conversation: `read_feed`, each document one chunk that knows its session.
+
+    A turn without a title has its speaker's name. The digest tells the turn before it in its
+    session too, so that a turn that moved is not taken for unchanged. Raises what `read_feed`
+    raises, and `InvalidDocument` for a document that is no turn.
+    """
+    before: dict[str, str] = {}
+    for number, document in _documents(path):
+        where = _Where(path, number)
+        metadata = _metadata(document.get("metadata"), where)
+        try:
+            turn = read_turn(metadata)
+        except InvalidInput as error:
+            where.refuse(error.message, error)
+        read = _document({**document, "title": document.get("title") or turn.speaker}, where, None)
+        told = f"{before.get(turn.session)!r} {turn.session!r}".encode()
+        before[turn.session] = read.document_id
+        [chunk] = read.chunks
+        yield replace(
+            read,
+            chunks=(replace(chunk, updated_at=parse_time(metadata["time"])),),
+            digest=hashlib.sha256(read.digest + told).digest(),
+            session=turn.session,
+        )
 
 
 def read_feed(path: Path, *, rechunk: bool, max_tokens: int) -> Iterator[FeedDocument]:
@@ -47,6 +79,12 @@ def read_feed(path: Path, *, rechunk: bool, max_tokens: int) -> Iterator[FeedDoc
     Raises `InvalidDocument` naming file and line at the first document that is not valid, and
     `InvalidInput` when the file cannot be read.
     """
+    for number, document in _documents(path):
+        yield _document(document, _Where(path, number), max_tokens if rechunk else None)
+
+
+def _documents(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and JSON object of each document; no two have the same id."""
     first_seen: dict[str, int] = {}
     for number, line in _lines(path):
         where = _Where(path, number)
@@ -57,7 +95,7 @@ def read_feed(path: Path, *, rechunk: bool, max_tokens: int) -> Iterator[FeedDoc
                 f"id {_short(document_id)} is already used in line {first_seen[document_id]}"
             )
         first_seen[document_id] = number
-        yield _document(document, where, max_tokens if rechunk else None)
+        yield number, document
 
 
 @dataclass(frozen=True, slots=True)

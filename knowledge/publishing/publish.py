@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from knowledge.errors import DatabaseUnavailable, InvalidInput, KnowledgeError, NothingToPublish
 from knowledge.model.collection import Collection
 from knowledge.publishing.announcing import Announcement, announce
-from knowledge.publishing.reading import Reading, read_source
+from knowledge.publishing.reading import Document, Reading, read_conversation, read_source
 from knowledge.runtime import Runtime
 from knowledge.storage.postgres import catalogue
 from knowledge.storage.postgres.publishing import Acl, published_digests
@@ -88,14 +88,18 @@ def publish(
     """Write a verified snapshot and announce it. Nothing is announced or left when anything fails.
 
     ``establish`` creates what is new: called once the snapshot is good, it returns the collection
-    to announce in; ``collection`` then only has to have the same tenant and slug.
+    to announce in; ``collection`` then only has to have the same tenant, slug and kind.
     Raises `NothingToPublish`, `InvalidInput`, `InvalidDocument`, `Conflict`.
     """
-    reading = read_source(
-        request.paths,
-        root=request.root,
-        rechunk=request.rechunk,
-        settings=runtime.settings.publishing,
+    reading = (
+        read_conversation(request.paths, rechunk=request.rechunk)
+        if collection.kind == "conversation"
+        else read_source(
+            request.paths,
+            root=request.root,
+            rechunk=request.rechunk,
+            settings=runtime.settings.publishing,
+        )
     )
     source_id = request.source_id or reading.default_name
     _require_source_id(source_id)
@@ -137,11 +141,7 @@ def _write(
         collection=collection.slug,
         mode=request.mode,
     ) as writer:
-        for document in reading.documents:
-            selection.seen.add(document.path)
-            if request.mode == "delta" and sent.digests.get(document.path) == document.digest:
-                selection.unchanged += 1
-                continue
+        for document in _selected(request, reading, sent, selection):
             selection.digests[document.path] = document.digest
             for chunk in document.chunks:
                 writer.add(sent.source_id, reading.version, chunk)
@@ -156,6 +156,28 @@ def _write(
             deleted_paths=selection.deleted,
         )
         return writer.finish([source], dict(reading.skipped)), selection
+
+
+def _selected(
+    request: PublishRequest, reading: Reading, sent: _Sent, selection: _Selection
+) -> Iterator[Document]:
+    """The documents to send: all, or for a delta those that differ from what was sent last.
+
+    A turn that is sent brings the one before it in its session: that tells where it stands.
+    """
+    before: dict[str, Document] = {}
+    for document in reading.documents:
+        selection.seen.add(document.path)
+        session = document.session or ""
+        if request.mode == "delta" and sent.digests.get(document.path) == document.digest:
+            selection.unchanged += 1
+            if document.session is not None:
+                before[session] = document
+            continue
+        if session in before:
+            selection.unchanged -= 1
+            yield before.pop(session)
+        yield document
 
 
 def _published(

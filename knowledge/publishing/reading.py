@@ -10,7 +10,7 @@ from pathlib import Path
 from knowledge.errors import InvalidInput
 from knowledge.model.chunk import Chunk
 from knowledge.publishing.chunking.chunkers import chunk_file
-from knowledge.publishing.feed import read_feed
+from knowledge.publishing.feed import FeedDocument, read_feed, read_turns
 from knowledge.publishing.files import FileSet, SourceFile, collect
 from knowledge.publishing.versions import source_version
 from knowledge.settings import PublishingSettings
@@ -18,11 +18,15 @@ from knowledge.settings import PublishingSettings
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One path: the SHA-256 of what it holds, and its chunks, made when they are asked for."""
+    """One path: the SHA-256 of what it holds, and its chunks, made when they are asked for.
+
+    ``session`` is that of a turn of a conversation.
+    """
 
     path: str
     digest: bytes
     chunks: Iterable[Chunk]
+    session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,8 @@ def read_source(
     if feeds and len(paths) > 1:
         raise InvalidInput("publish a .jsonl feed by itself, without other PATHs")
     if feeds:
-        return _read_feed(feeds[0], rechunk=rechunk, max_tokens=settings.max_chunk_tokens)
+        documents = read_feed(feeds[0], rechunk=rechunk, max_tokens=settings.max_chunk_tokens)
+        return _feed(feeds[0], documents)
     files = collect(paths, root=root, settings=settings)
     named = paths[0].resolve() if len(paths) == 1 else files.root
     return Reading(
@@ -64,18 +69,28 @@ def read_source(
     )
 
 
-def _read_feed(path: Path, *, rechunk: bool, max_tokens: int) -> Reading:
+def read_conversation(paths: Sequence[Path], *, rechunk: bool) -> Reading:
+    """Read one ``.jsonl`` of turns, in the order of the file. Raises what `read_source` raises."""
+    if len(paths) != 1 or paths[0].suffix != ".jsonl":
+        raise InvalidInput(
+            "a collection of kind conversation takes one .jsonl of turns, no other files"
+        )
+    if rechunk:
+        raise InvalidInput("a turn is one chunk: leave --chunk out")
+    return _feed(paths[0], read_turns(paths[0]))
+
+
+def _feed(path: Path, documents: Iterator[FeedDocument]) -> Reading:
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}") from error
-    documents = read_feed(path, rechunk=rechunk, max_tokens=max_tokens)
     return Reading(
         default_name=path.stem,
         version=f"sha256:{digest[:16]}",
         origin=str(path),
-        documents=(Document(d.document_id, d.digest, d.chunks) for d in documents),
+        documents=(Document(d.document_id, d.digest, d.chunks, d.session) for d in documents),
         skipped={},
         skipped_note="",
         is_feed=True,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from knowledge.model.fact import Fact
 from knowledge.model.scope import Scope, TrustTier
@@ -20,6 +21,9 @@ class LegState(StrEnum):
     TIMED_OUT = "timed_out"
     UNAVAILABLE = "unavailable"
 
+
+LOW_SUPPORT: Final = 0.5
+"""Below it an answer says that it is hardly supported."""
 
 THINNER = (LegState.FALLBACK, LegState.TIMED_OUT, LegState.UNAVAILABLE)
 
@@ -59,7 +63,8 @@ class Citation:
 class Explanation:
     """``ranks`` are 1-based per leg, ``fusion`` the RRF score, ``rerank`` the blend or None.
 
-    ``prior`` is the part of the blend that the time named in the query gave; 0 without one.
+    ``prior`` is the part of the blend that the time and the speaker named in the query gave, and
+    being a question took; 0 without any.
     """
 
     ranks: Mapping[str, int]
@@ -156,7 +161,8 @@ class FactCandidate:
 class Answer:
     """``degraded`` says that a requested leg is missing or stands in for another.
 
-    ``rerank`` is what ordered the candidates: ``reranker``, or ``none`` for the fused order.
+    ``confidence``, in 0 to 1, says how well what was found supports an answer; it cannot tell a near
+    miss. ``rerank`` is what ordered the candidates: ``reranker``, or ``none`` for the fused order.
     ``foreign_dropped`` counts hits a backend returned that the scope does not admit: never sent.
     ``explained`` is there when the request names a chunk to explain.
     """
@@ -166,12 +172,17 @@ class Answer:
     as_of: datetime
     degraded: bool
     rerank: RerankMode
+    confidence: float
     legs: tuple[LegReport, ...]
     candidates: tuple[Candidate | FactCandidate, ...]
     latency_ms: float
     foreign_dropped: int = 0
     indexes_used: tuple[uuid.UUID, ...] = field(default=())
     explained: ExplainedChunk | None = None
+
+    @property
+    def low_support(self) -> bool:
+        return self.confidence < LOW_SUPPORT
 
     @property
     def chunks(self) -> tuple[Candidate, ...]:

@@ -138,7 +138,7 @@ async def _placed(
     found = part.found.get(key)
     ranking, top_k = done.ranking, done.request.top_k
     signals = {
-        Leg.VECTOR: found.cosine if found else await _cosine(done, part, key),
+        Leg.VECTOR: found.signals.get(Leg.VECTOR) if found else await _cosine(done, part, key),
         Leg.FULL_TEXT: bm25.score(part.weights, row["words"], row["title_words"]),
         Leg.METADATA: _share(part.weights.text, row["metadata_terms"] or ()),
     }
@@ -157,7 +157,7 @@ async def _placed(
         collection=part.target.slug,
         index_revision=revision,
         legs=tuple(
-            _leg(leg, key, part, found, signals[leg.report.leg])
+            _leg(leg, key, part, found, signals[leg.report.leg], is_turn=row["session"] is not None)
             for leg in part.legs
             if leg.report.leg in signals
         ),
@@ -190,10 +190,16 @@ def _share(weights: Mapping[str, float], held: Sequence[str]) -> float:
 
 
 def _leg(
-    leg: LegHits, key: uuid.UUID, part: Searched, found: Found | None, signal: float | None
+    leg: LegHits,
+    key: uuid.UUID,
+    part: Searched,
+    found: Found | None,
+    signal: float | None,
+    *,
+    is_turn: bool,
 ) -> ExplainedLeg:
     name = leg.report.leg
-    ranked = [c.signals[name] for c in part.found.values() if name in c.ranks]
+    ranked = [c.signals.get(name, 0.0) for c in part.found.values() if name in c.ranks]
     weakest = min(ranked, default=None)
     rank = found.ranks.get(name) if found else None
     ran = leg.report.state in RAN
@@ -206,14 +212,19 @@ def _leg(
         weakest=None if weakest is None else round(weakest, 6),
         reason=None
         if rank
-        else _why_unranked(leg, key, signal, ranked)
+        else _why_unranked(leg, key, signal, ranked, is_turn=is_turn)
         if ran
         else leg.report.reason,
     )
 
 
 def _why_unranked(
-    leg: LegHits, key: uuid.UUID, signal: float | None, ranked: Sequence[float]
+    leg: LegHits,
+    key: uuid.UUID,
+    signal: float | None,
+    ranked: Sequence[float],
+    *,
+    is_turn: bool,
 ) -> str:
     """Why a leg that ran does not rank the chunk; ``ranked`` are the signals of those it ranks."""
     name = leg.report.leg
@@ -228,7 +239,8 @@ def _why_unranked(
         )
     if any(hit.object_id == key for hit in leg.hits):
         return f"the index found it, but beyond the {len(ranked)} that are ranked"
-    if _is_lost(leg, signal, ranked):
+    # Turns are ranked with those around them, which no single signal tells.
+    if not is_turn and _is_lost(leg, signal, ranked):
         return LOST
     return f"its rank is beyond the {len(ranked)} hits of this leg"
 

@@ -50,6 +50,7 @@ class FoundFact:
     text: str
     sparse: float
     cosine: float | None = None
+    held: float = 0.0
     anchors: bool = False
     pooled: bool = True
     prior: float = 0.0
@@ -280,8 +281,8 @@ class _FactSearch:
                 text = fact_text(fact)
                 words = count_terms(analyse(text))
                 title = count_terms(analyse(fact.subject))
-                sparse = bm25.score(self._weights, words, title)
-                self.found[fact.fact_id] = FoundFact(fact, text, sparse)
+                said = bm25.match(self._weights, words, title)
+                self.found[fact.fact_id] = FoundFact(fact, text, said.score, held=said.held)
         ids = {fact.fact_id: hops for fact, hops in facts}
         order = sorted(ids, key=lambda key: (ids[key], -self.found[key].sparse, str(key)))
         for number, key in enumerate(order[: self._depth], start=1):

@@ -34,11 +34,13 @@ class Contender(Protocol):
     ``sparse`` is BM25, ``cosine`` None until it is known; ``profile`` the embedding profile, and
     ``kind`` what its share of the blend goes by. ``ranks`` are 1-based by leg and compared within
     a ``group``; ``anchors`` marks those that set the blend's mean and spread, ``pooled`` those that
-    a search for few answers finds too: the others come after them. ``prior`` is added to the blend, in units of z.
+    a search for few answers finds too: the others come after them. ``prior`` is added to the blend,
+    in units of z. ``held`` is the weight of the query's terms that it holds.
     """
 
     sparse: float
     cosine: float | None
+    held: float
     anchors: bool
     pooled: bool
     prior: float
@@ -59,7 +61,8 @@ class Contender(Protocol):
 class Found:
     """One chunk on its way through the pipeline.
 
-    ``sparse`` is BM25 with the statistics of ``revision``; the rest as `Contender` says.
+    ``sparse`` is BM25 with the statistics of ``revision``; the rest as `Contender` says. A turn of
+    a conversation is scored with the turns around it.
     """
 
     row: Row
@@ -68,6 +71,7 @@ class Found:
     profile: str | None
     sparse: float
     cosine: float | None = None
+    held: float = 0.0
     anchors: bool = False
     pooled: bool = True
     prior: float = 0.0
@@ -124,7 +128,7 @@ def note_ranks(
     ``depth``, for candidates that no leg has within it: a larger top-k adds answers at the end
     and leaves the others as they were.
     """
-    orders = {leg.report.leg: _ordered(leg, found, pool) for leg in legs}
+    orders = {leg.report.leg: ordered_hits(leg, found, pool) for leg in legs}
     for leg, order in orders.items():
         for number, (key, score) in enumerate(order[:pool], start=1):
             _note(found[key], leg, number, score)
@@ -136,10 +140,13 @@ def note_ranks(
                 _note(found[key], leg, number, score)
 
 
-def _ordered(
+def ordered_hits(
     leg: LegHits, found: Mapping[uuid.UUID, Found], pool: int
 ) -> list[tuple[uuid.UUID, float]]:
-    """The leg's hits that are candidates, best first, with their scores."""
+    """The leg's hits that are candidates, best first, with their scores.
+
+    The first ``pool`` are the same however many more were fetched.
+    """
     if leg.report.leg in (Leg.METADATA, Leg.GRAPH):  # in an order that its scores do not tell
         return [(hit.object_id, hit.score) for hit in leg.hits if hit.object_id in found]
     if leg.report.leg is Leg.VECTOR:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from knowledge.errors import IndexUnavailable, InvalidInput, ModelUnavailable
+from knowledge.errors import InvalidInput, ModelUnavailable
 from knowledge.model.revision import IndexKind
 from knowledge.model.scope import Caller
 from knowledge.profiles.registry import Profiles
 from knowledge.retrieval.answer import THINNER, Answer, LegReport, LegState
+from knowledge.retrieval.calibration import CosineScale, measure_scale
+from knowledge.retrieval.candidates import Candidates, Reading
 from knowledge.retrieval.citing import cite
+from knowledge.retrieval.confidence import support
+from knowledge.retrieval.conversation import note_turn_priors
 from knowledge.retrieval.explaining import Searching, explain_chunk
 from knowledge.retrieval.facts import FactHits, chunk_hits, note_fact_prior, search_facts
 from knowledge.retrieval.legs import (
@@ -28,14 +32,13 @@ from knowledge.retrieval.legs import (
     skipped,
     why_not_served,
 )
-from knowledge.retrieval.planning import Plan, Served, Target, plan_search, scope_filter
-from knowledge.retrieval.ranking import Contender, Found, Searched, mark_anchors, note_ranks, rank
+from knowledge.retrieval.planning import Plan, Target, plan_search, scope_filter
+from knowledge.retrieval.ranking import Contender, Searched, rank
 from knowledge.retrieval.request import BUILT, MAX_TOP_K, Leg, RerankMode, SearchRequest
 from knowledge.retrieval.time_prior import note_time_prior
 from knowledge.settings import RetrievalSettings
-from knowledge.storage.backend import HybridSearch, ScopeFilter, Vector
+from knowledge.storage.backend import HybridSearch, Vector
 from knowledge.storage.postgres.database import AsyncDatabase
-from knowledge.storage.postgres.retrieval import CandidateReader
 from knowledge.text import bm25
 from knowledge.text.analysis import analyse
 from knowledge.text.time_windows import time_windows
@@ -48,13 +51,15 @@ MAX_TERMS: Final = 64
 class _Query:
     """One request while it runs; ``embedding`` is the query's vector by profile.
 
-    ``statistics`` are those of all collections that are searched, taken as one.
+    ``statistics`` are those of all collections that are searched, taken as one, ``weights`` what
+    the ``terms`` that are looked up weigh by them.
     """
 
     request: SearchRequest
     plan: Plan
     terms: list[str]
     statistics: bm25.TermStatistics
+    weights: bm25.QueryWeights
     embedding: Mapping[str, asyncio.Task[Vector]]
     depth: int
     leg_timeout_s: float
@@ -74,7 +79,8 @@ class Searcher:
         self.settings = settings
         self._profiles = profiles
         self._sources = Sources(database, index)
-        self._rows = CandidateReader(database)
+        self._candidates = Candidates(self._sources, settings)
+        self._scales: dict[str, CosineScale | None] = {}
         self._last_profile: str | None = None
 
     async def search(self, caller: Caller, request: SearchRequest) -> Answer:
@@ -108,6 +114,7 @@ class Searcher:
             windows = time_windows(request.query, as_of)
             note_time_prior(found.values(), windows)
             note_fact_prior(facts_found.found.values(), windows)
+            note_turn_priors(found.values(), request.query)
         contenders: Mapping[uuid.UUID, Contender] = {**found, **facts_found.found}
         ranking = rank(contenders, mode=mode, weights=self._blend_weight)
         candidates = cite(request, ranking, found, facts_found.found)
@@ -117,6 +124,7 @@ class Searcher:
                 self._sources, request, plan, searched, ranking, embedding, query.leg_timeout_s
             )
             explained = await explain_chunk(done, request.explain_chunk)
+        given = support(contenders.values(), query.weights.total, self._scales)
         reports = [leg.report for part in searched for leg in part.legs]
         reports += [*facts_found.reports, *_not_run(plan)]
         return Answer(
@@ -125,6 +133,7 @@ class Searcher:
             as_of=as_of,
             degraded=any(report.state in THINNER for report in reports),
             rerank=mode,
+            confidence=given.confidence if given else 0.0,
             legs=tuple(reports),
             candidates=tuple(candidates),
             latency_ms=(time.perf_counter() - started) * 1000,
@@ -135,7 +144,7 @@ class Searcher:
 
     def warm(self, profile: str) -> None:
         """Load a profile's model ahead of the first query. Raises what loading it raises."""
-        self._profiles.get(profile).embed_query("warm")
+        self._embedded(profile, "warm")
 
     def _require_bounds(self, request: SearchRequest) -> None:
         if not request.query.strip():
@@ -173,11 +182,14 @@ class Searcher:
                     embedding[profile] = self._embed(profile, request.query)
                 self._last_profile = profile
         settings = self.settings
+        statistics = bm25.merged([target.statistics for target in wanted])
+        terms = _rarest(terms, statistics)
         return _Query(
             request=request,
             plan=plan,
             terms=terms,
-            statistics=bm25.merged([target.statistics for target in wanted]),
+            statistics=statistics,
+            weights=bm25.weigh(terms, statistics),
             embedding=embedding,
             depth=max(settings.default_top_k, 2 * request.top_k, settings.rerank_depth),
             leg_timeout_s=min(
@@ -192,9 +204,17 @@ class Searcher:
 
     async def _embed_query(self, profile: str, text: str) -> Vector:
         try:
-            return await asyncio.to_thread(lambda: self._profiles.get(profile).embed_query(text))
+            return await asyncio.to_thread(self._embedded, profile, text)
         except OSError as error:
             raise ModelUnavailable(f"profile {profile} cannot be loaded: {error}") from error
+
+    def _embedded(self, profile: str, text: str) -> Vector:
+        """The query's vector. What cosines mean is measured along, once, where it costs no more
+        than a moment: not with a model elsewhere."""
+        embedder = self._profiles.get(profile)
+        if profile not in self._scales and self._profiles.is_local(profile):
+            self._scales[profile] = measure_scale(embedder)
+        return embedder.embed_query(text)
 
     async def _search_facts(self, query: _Query, as_of: datetime) -> FactHits:
         return await search_facts(
@@ -211,39 +231,28 @@ class Searcher:
     async def _search_target(
         self, query: _Query, target: Target, facts: asyncio.Task[FactHits]
     ) -> Searched:
-        terms = _rarest(query.terms, query.statistics)
-        weights = bm25.weigh(terms, query.statistics)
-        legs = {
-            leg: asyncio.create_task(self._run(leg, query, target, terms, weights)) for leg in BUILT
-        }
+        legs = {leg: asyncio.create_task(self._run(leg, query, target)) for leg in BUILT}
         words = [task for leg, task in legs.items() if leg is not Leg.VECTOR]
+        reading = _reading(query, target)
+        read = self._candidates.read
         # The vector leg waits for the model first: what the words found is read meanwhile.
-        early = asyncio.create_task(self._candidates(query, target, words, weights))
+        early = asyncio.create_task(read(reading, words))
         try:
             done = await asyncio.gather(*legs.values())
             found = await early
-            found |= await self._candidates(query, target, [legs[Leg.VECTOR]], weights, found)
+            found |= await read(reading, [legs[Leg.VECTOR]], found)
         finally:
             for task in (early, *legs.values()):
                 task.cancel()
-        revision = _revision_read(query.request, target)
-        scope = scope_filter(query.plan, target, revision, query.request.filters)
         said = await chunk_hits(
-            self.database, target, scope, await asyncio.shield(facts), query.leg_timeout_s
+            self.database, target, reading.scope, await asyncio.shield(facts), query.leg_timeout_s
         )
         if said is not None:
             done.append(said)
-            found |= await self._candidates(query, target, [_ready(said)], weights, found)
-        return await self._collect(query, target, done, weights, found)
+            found |= await read(reading, [_ready(said)], found)
+        return await self._candidates.collect(reading, done, found, query.depth)
 
-    async def _run(
-        self,
-        leg: Leg,
-        query: _Query,
-        target: Target,
-        terms: Sequence[str],
-        weights: bm25.QueryWeights,
-    ) -> LegHits:
+    async def _run(self, leg: Leg, query: _Query, target: Target) -> LegHits:
         served = target.served.get(KINDS[leg])
         if leg not in query.request.legs:
             return skipped(leg, target, "not asked for")
@@ -260,91 +269,13 @@ class Searcher:
                 target=target,
                 served=served,
                 scope=scope_filter(query.plan, target, served.revision, query.request.filters),
-                terms=terms,
-                weights=weights,
+                terms=query.terms,
+                weights=query.weights,
                 depth=query.depth,
                 timeout_s=query.leg_timeout_s,
                 vector=task,
             ),
         )
-
-    async def _candidates(
-        self,
-        query: _Query,
-        target: Target,
-        legs: Sequence[Awaitable[LegHits]],
-        weights: bm25.QueryWeights,
-        known: Mapping[uuid.UUID, Found] | None = None,
-    ) -> dict[uuid.UUID, Found]:
-        """Candidates of the legs' hits but for the ``known``: their rows, as far as the caller may
-        see them today, and their score by the frozen statistics."""
-        hits = [hit.object_id for leg in legs for hit in (await leg).hits]
-        ids = [key for key in dict.fromkeys(hits) if key not in (known or {})]
-        if not ids:
-            return {}
-        revision = _revision_read(query.request, target)
-        scope = scope_filter(query.plan, target, revision, query.request.filters)
-        served = target.served.get(IndexKind.VECTOR)
-        profile = served.generation.embedding_profile if served else None
-        return {
-            row["object_id"]: Found(
-                row=row,
-                target=target,
-                revision=revision,
-                profile=profile,
-                sparse=bm25.score(weights, row["words"], row["title_words"]),
-            )
-            for row in await self._rows.read(target.collection_id, scope, ids)
-        }
-
-    async def _collect(
-        self,
-        query: _Query,
-        target: Target,
-        legs: Sequence[LegHits],
-        weights: bm25.QueryWeights,
-        found: dict[uuid.UUID, Found],
-    ) -> Searched:
-        """Rank every candidate within its legs and complete its cosine; count what is foreign."""
-        hits = {hit.object_id for leg in legs for hit in leg.hits}
-        foreign = len(hits) - len(found)
-        note_ranks(legs, found, pool=self.settings.rerank_depth, depth=query.depth)
-        found = {key: candidate for key, candidate in found.items() if candidate.ranks}
-        served = target.served.get(IndexKind.VECTOR)
-        task = query.embedding.get(served.generation.embedding_profile or "") if served else None
-        if served and task:
-            revision = _revision_read(query.request, target)
-            scope = scope_filter(query.plan, target, revision, query.request.filters)
-            await self._complete_cosines(served, legs, found, scope, task)
-        mark_anchors(found.values(), self.settings.default_top_k)
-        return Searched(target, weights, list(legs), found, foreign=foreign)
-
-    async def _complete_cosines(
-        self,
-        served: Served,
-        legs: Sequence[LegHits],
-        found: Mapping[uuid.UUID, Found],
-        scope: ScopeFilter,
-        task: asyncio.Task[Vector],
-    ) -> None:
-        """Cosines of the candidates that the vector leg did not return, from stored vectors."""
-        if not task.done() or task.cancelled() or task.exception():
-            return
-        vectors = {
-            hit.object_id: hit.vector for leg in legs for hit in leg.hits if hit.vector is not None
-        }
-        lacking = [key for key, c in found.items() if c.cosine is None and key not in vectors]
-        if lacking:
-            try:
-                async with asyncio.timeout(self.settings.leg_timeout_s):
-                    vectors |= await self._sources.index.vectors(served.generation, lacking, scope)
-            except (IndexUnavailable, TimeoutError):
-                pass  # scored from their words alone; the legs' states tell of the outage
-        for key, candidate in found.items():
-            vector = vectors.get(key)
-            if candidate.cosine is None and vector is not None:
-                candidate.cosine = float(vector @ task.result())
-                candidate.signals[Leg.VECTOR] = candidate.cosine
 
     def _rerank_mode(self, request: SearchRequest) -> RerankMode:
         configured: RerankMode = "none" if self.settings.rerank_profile == "none" else "reranker"
@@ -362,6 +293,21 @@ def _revision_read(request: SearchRequest, target: Target) -> int:
     legs = [leg for leg in BUILT if leg in request.legs] or BUILT
     read = [target.served[KINDS[leg]].revision for leg in legs if KINDS[leg] in target.served]
     return max(read, default=0)
+
+
+def _reading(query: _Query, target: Target) -> Reading:
+    revision = _revision_read(query.request, target)
+    vectors = target.served.get(IndexKind.VECTOR)
+    return Reading(
+        target=target,
+        revision=revision,
+        scope=scope_filter(query.plan, target, revision, query.request.filters),
+        vectors=vectors,
+        weights=query.weights,
+        embedding=query.embedding.get(vectors.generation.embedding_profile or "")
+        if vectors
+        else None,
+    )
 
 
 async def _ready(hits: LegHits) -> LegHits:

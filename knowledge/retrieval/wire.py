@@ -33,6 +33,8 @@ def answer_to_wire(answer: Answer) -> dict[str, Any]:
         "asOf": time_to_wire(answer.as_of),
         "degraded": answer.degraded,
         "rerank": answer.rerank,
+        "confidence": round(answer.confidence, 4),
+        "lowSupport": answer.low_support,
         "legs": [leg_to_wire(leg) for leg in answer.legs],
         "candidates": [
             fact_candidate_to_wire(candidate)

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 K1: Final = 1.2
 B: Final = 0.4
@@ -71,6 +71,25 @@ class QueryWeights:
     average_length: float
     average_title_length: float
 
+    @property
+    def total(self) -> float:
+        """The weight of all terms together, in texts."""
+        return sum(self.text.values())
+
+
+class Match(NamedTuple):
+    """How a document answers a query: its BM25, and the weight of the terms that it holds."""
+
+    score: float
+    held: float
+
+
+class Counted(NamedTuple):
+    """A document's length and how often it says each term of a query, in the query's order."""
+
+    length: int
+    frequencies: tuple[int, ...]
+
 
 def weigh(terms: Iterable[str], statistics: TermStatistics) -> QueryWeights:
     counts = Counter(terms)
@@ -97,19 +116,58 @@ def score(query: QueryWeights, words: str, title_words: str) -> float:
 
     ``words`` are title and text, ``title_words`` the title, as `count_terms` writes them.
     """
-    value = _field(query.text_needles, words, query.average_length)
+    return match(query, words, title_words).score
+
+
+def match(query: QueryWeights, words: str, title_words: str) -> Match:
+    """`score`, and what of the query the document holds."""
+    value, held = _field(query.text_needles, words, query.average_length)
     if value:  # a term of the title is one of the text
-        value += TITLE_WEIGHT * _field(query.title_needles, title_words, query.average_title_length)
-    return value
+        title, _ = _field(query.title_needles, title_words, query.average_title_length)
+        value += TITLE_WEIGHT * title
+    return Match(value, held)
 
 
-def _field(needles: tuple[tuple[str, float], ...], words: str, average: float) -> float:
+def count(query: QueryWeights, words: str) -> Counted:
+    """What a document says of a query's terms; ``words`` as `count_terms` writes them."""
+    return Counted(
+        int(words[: words.index(" ")]),
+        tuple(_frequency(needle, words) for needle, _ in query.text_needles),
+    )
+
+
+def match_together(query: QueryWeights, parts: Sequence[Counted]) -> Match:
+    """BM25 of several documents read as one text, titles counted as text.
+
+    The average length is so many times that of one document.
+    """
+    length = sum(part.length for part in parts)
+    norm = K1 * (1 - B + B * length / (query.average_length * max(len(parts), 1)))
+    total = held = 0.0
+    together = zip(*(part.frequencies for part in parts), strict=True)
+    for (_, weight), frequencies in zip(query.text_needles, together, strict=False):
+        frequency = sum(frequencies)
+        if frequency:
+            total += weight * frequency * (K1 + 1) / (frequency + norm)
+            held += weight
+    return Match(total, held)
+
+
+def _frequency(needle: str, words: str) -> int:
+    at = words.find(needle)
+    return int(words[at + len(needle) : words.index(" ", at + 1)]) if at >= 0 else 0
+
+
+def _field(
+    needles: tuple[tuple[str, float], ...], words: str, average: float
+) -> tuple[float, float]:
     norm = K1 * (1 - B + B * int(words[: words.index(" ")]) / average)
-    total = 0.0
+    total = held = 0.0
     for needle, weight in needles:
         at = words.find(needle)
         if at >= 0:
             start = at + len(needle)
             frequency = int(words[start : words.index(" ", start)])
             total += weight * frequency * (K1 + 1) / (frequency + norm)
-    return total
+            held += weight
+    return total, held

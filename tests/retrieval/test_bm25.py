@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
 from knowledge.text.analysis import MAX_TERM_CHARS, analyse, count_terms, expand_terms
-from knowledge.text.bm25 import K1, TITLE_WEIGHT, B, TermStatistics, idf, merged, score, weigh
+from knowledge.text.bm25 import (
+    K1,
+    TITLE_WEIGHT,
+    B,
+    TermStatistics,
+    count,
+    idf,
+    match,
+    match_together,
+    merged,
+    score,
+    weigh,
+)
 
 
 def _okapi(terms: list[str], document: list[str], corpus: list[list[str]]) -> float:
@@ -51,6 +64,25 @@ def test_a_document_without_a_word_of_the_query_scores_nothing() -> None:
     weights = weigh(["lease"], TermStatistics(3, 5, 1, {"lease": 2}, {}))
     for words in ("", "clock", "leases", "released", "a lease.s"):
         assert score(weights, count_terms(words.split()), count_terms([])) == 0
+
+
+def test_documents_read_together_score_like_one_text_of_that_length() -> None:
+    chance = random.Random(2)
+    words = ["a", "aa", "b", "ab", "long_word"]
+    for _ in range(50):
+        texts = [chance.choices(words, k=chance.randint(1, 20)) for _ in range(9)]
+        query = chance.choices([*words, "absent"], k=chance.randint(1, 4))
+        weights = weigh(query, _statistics(texts, [[]] * 9))
+        parts = texts[: chance.randint(1, 5)]
+        together = match_together(weights, [count(weights, count_terms(t)) for t in parts])
+        joined = [term for part in parts for term in part]
+        average = len(parts) * sum(map(len, texts)) / len(texts)
+        one = replace(weights, average_length=average)
+        assert together == pytest.approx(match(one, count_terms(joined), count_terms([])))
+        assert together.held == pytest.approx(
+            sum(weight for term, weight in weights.text.items() if term in joined)
+        )
+    assert match_together(weights, []) == (0.0, 0.0)
 
 
 def test_counted_terms_expand_to_the_same_terms() -> None:

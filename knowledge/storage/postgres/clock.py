@@ -18,7 +18,7 @@ from knowledge.text.analysis import count_terms
 _COLUMNS = (
     "object_id, tenant_id, collection_id, chunk_id, from_rev, acl_rev, snapshot_id, source_id,"
     " project_id, path, anchor, title, text, kind, language, tags, metadata, line_start, line_end,"
-    " acl, updated_at, content_hash, text_hash, words, title_words, terms"
+    " acl, updated_at, content_hash, text_hash, words, title_words, terms, session, place"
 )
 
 
@@ -46,7 +46,7 @@ class StagedScope:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A chunk version to open, ready to be written."""
+    """A chunk version to open, ready to be written; of a turn with its session and place."""
 
     object_id: uuid.UUID
     chunk_id: uuid.UUID
@@ -58,6 +58,19 @@ class Opening:
     text_hash: bytes
     terms: Sequence[str]
     title_terms: Sequence[str]
+    session: str | None = None
+    place: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A turn of a conversation as it stands at the head."""
+
+    chunk_id: uuid.UUID
+    source_id: str
+    path: str
+    session: str
+    place: float
 
 
 def lock_head(connection: Connection[Row], collection: Collection, *, patient: bool = True) -> int:
@@ -193,7 +206,27 @@ def _opening_row(collection: Collection, revision: int, opening: Opening) -> Seq
         count_terms(opening.terms),
         count_terms(opening.title_terms),
         sorted(set(opening.terms)),
+        opening.session,
+        opening.place,
     )
+
+
+def open_turns(
+    connection: Connection[Row], collection: Collection, sessions: Iterable[tuple[str, str]]
+) -> list[OpenTurn]:
+    """The open turns of these sessions (source and name), in their order."""
+    wanted = set(sessions)
+    rows = connection.execute(
+        "select chunk_id, source_id, path, session, place from chunk_versions"
+        " where collection_id = %s and source_id = any(%s) and session = any(%s)"
+        " and to_rev = 2147483647 order by source_id, session, place, object_id",
+        [
+            collection.collection_id,
+            sorted({source_id for source_id, _ in wanted}),
+            sorted({session for _, session in wanted}),
+        ],
+    ).fetchall()
+    return [OpenTurn(**row) for row in rows if (row["source_id"], row["session"]) in wanted]
 
 
 def set_source_version(

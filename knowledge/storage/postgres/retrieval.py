@@ -30,6 +30,7 @@ _ADMITTED: Final = "select c.object_id" + _IN_SCOPE
 _CANDIDATES: Final = (
     "select c.object_id, c.chunk_id, c.source_id, c.path, c.title, c.kind, c.language,"
     " c.line_start, c.line_end, c.words, c.title_words, c.text, c.updated_at,"
+    " c.session, c.place, case when c.session is not null then c.metadata->>'speaker' end as speaker,"
     " jsonb_build_object('tags', c.tags, 'metadata', c.metadata)::text as extras" + _IN_SCOPE
 )
 _VISIBLE: Final = """
@@ -41,7 +42,8 @@ _VISIBLE: Final = """
 """
 _READABLE_VERSIONS: Final = """
     select col.slug, c.object_id, c.from_rev, c.to_rev, c.source_id, s.trust_tier, c.path, c.kind,
-           c.language, c.tags, c.updated_at, c.words, c.title_words, m.terms as metadata_terms
+           c.language, c.tags, c.updated_at, c.words, c.title_words, c.session,
+           m.terms as metadata_terms
     from collections col
     join chunk_versions c on c.collection_id = col.collection_id and c.chunk_id = %(chunk)s
     join sources s on s.collection_id = c.collection_id and s.source_id = c.source_id
@@ -62,8 +64,8 @@ async def search_full_text(
     limit: int,
 ) -> list[Hit]:
     """Items holding any of the weighted terms, by the summed weight of those they hold."""
-    values = [*_scope(collection_id, scope), list(weights), list(weights.values()), limit]
-    return await _hits(database, scope, _SEARCH["full_text"], [*values, *_filters(scope)])
+    values = [*scope_values(collection_id, scope), list(weights), list(weights.values()), limit]
+    return await _hits(database, scope, _SEARCH["full_text"], [*values, *filter_values(scope)])
 
 
 async def search_metadata(
@@ -75,7 +77,7 @@ async def search_metadata(
 ) -> list[Hit]:
     """Items whose path, title and tags hold most of the query; the score is the share held."""
     terms = [list(weights), list(weights.values()), METADATA_COVERAGE, limit]
-    values = [*_scope(collection_id, scope), *terms, *_filters(scope)]
+    values = [*scope_values(collection_id, scope), *terms, *filter_values(scope)]
     return await _hits(database, scope, _SEARCH["metadata"], values)
 
 
@@ -121,7 +123,7 @@ async def _hits(
     return [Hit(row["object_id"], row["score"]) for row in rows]
 
 
-def _scope(collection_id: uuid.UUID, scope: ScopeFilter) -> list[Any]:
+def scope_values(collection_id: uuid.UUID, scope: ScopeFilter) -> list[Any]:
     return [
         collection_id,
         scope.revision,
@@ -131,7 +133,7 @@ def _scope(collection_id: uuid.UUID, scope: ScopeFilter) -> list[Any]:
     ]
 
 
-def _filters(scope: ScopeFilter) -> list[Any]:
+def filter_values(scope: ScopeFilter) -> list[Any]:
     return [
         scope.path_prefix,
         scope.kind,
