@@ -22,6 +22,7 @@ import os
 import secrets
 import tempfile
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -156,3 +157,12 @@ def write_json(path: Path, value: object, *, mode: int = 0o644) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def user_state_folder(environ: Mapping[str, str]) -> Path:
+    """What a user's programs keep of an installation that may be elsewhere: KNOWLEDGE_STATE_DIR,
+    else ``knowledge`` in XDG_STATE_HOME or in ``~/.local/state``."""
+    if chosen := environ.get("KNOWLEDGE_STATE_DIR"):
+        return Path(chosen)
+    base = environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "knowledge"

@@ -13,7 +13,7 @@ from pathlib import Path
 from knowledge.errors import InvalidConfiguration, Unauthenticated
 from knowledge.home import Home
 from knowledge.security.keys import parse_key
-from knowledge.stack.record import read_record, running_supervisor
+from knowledge.stack.record import api_address
 from mcp_server.door import ApiUnreachable
 
 
@@ -38,13 +38,13 @@ class Address:
         """The base URL. Raises `ApiUnreachable` where the home's stack does not run."""
         if self.url is not None:
             return self.url
-        record = read_record(self.home)
-        if record is None or record.api_port == 0 or running_supervisor(self.home) is None:
+        address = api_address(self.home, self.host)
+        if address is None:
             raise ApiUnreachable(
                 f"no knowledge service runs for {self.home.root}: start it with `knowledge up`, or"
                 " say where it is with KNOWLEDGE_URL"
             )
-        return f"http://{self.host}:{record.api_port}"
+        return address
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,13 +16,6 @@ from typing import Any, Final
 from knowledge.home import write_json
 
 MAX_NAMES: Final = 10_000
-
-
-def state_folder(environ: dict[str, str] | os._Environ[str]) -> Path:
-    """``knowledge/mcp`` of XDG_STATE_HOME, which is ``~/.local/state`` by default."""
-    base = environ.get("XDG_STATE_HOME")
-    root = Path(base) if base else Path.home() / ".local" / "state"
-    return root / "knowledge" / "mcp"
 
 
 @dataclass(frozen=True, slots=True)

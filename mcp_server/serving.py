@@ -10,11 +10,11 @@ import sys
 from argparse import Namespace
 
 from knowledge.errors import KnowledgeError
-from knowledge.home import Home
+from knowledge.home import Home, user_state_folder
 from knowledge.settings import Settings, load_settings
 from mcp_server.address import Address, Credential
 from mcp_server.first_words import FirstWords
-from mcp_server.known_names import KnownNames, state_folder
+from mcp_server.known_names import KnownNames
 from mcp_server.remote import Remote
 from mcp_server.server import build_server
 from mcp_server.stdio import serve
@@ -36,7 +36,7 @@ def serve_agent(options: Namespace, first: FirstWords, read_fd: int, write_fd: i
         print(f"knowledge mcp: {error.message}", file=sys.stderr)
         return 1
     credential = Credential(os.environ.get("KNOWLEDGE_API_KEY"), options.key_file)
-    remote = Remote(address, credential, KnownNames(state_folder(os.environ)))
+    remote = Remote(address, credential, KnownNames(user_state_folder(os.environ) / "mcp"))
     asyncio.run(_serve(tools, remote, first, read_fd, write_fd))
     return 0
 

@@ -55,6 +55,17 @@ def read_record(home: Home) -> StackRecord | None:
     )
 
 
+def api_address(home: Home, host: str = "127.0.0.1") -> str | None:
+    """The base URL of the API of a home whose stack runs; None where none does.
+
+    A port alone could be another program's by now, which must not be sent a key.
+    """
+    record = read_record(home)
+    if record is None or record.api_port == 0 or running_supervisor(home) is None:
+        return None
+    return f"http://{host}:{record.api_port}"
+
+
 def remove_record(home: Home) -> None:
     _path(home).unlink(missing_ok=True)
 

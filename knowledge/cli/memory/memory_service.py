@@ -137,19 +137,17 @@ def address_of(url: str | None, home: Home) -> str:
     if url:
         return url
     # psutil, for processes, is slow to import, and most hooks are told an address.
-    from knowledge.stack.record import read_record, running_supervisor
+    from knowledge.stack.record import api_address
 
-    record, is_running = None, False
     try:
-        record = read_record(home)
-        is_running = record is not None and running_supervisor(home) is not None
+        address = api_address(home)
     except (OSError, ValueError, KeyError):
-        is_running = False
-    if record is None or not is_running or not record.api_port:
+        address = None
+    if address is None:
         raise InvalidConfiguration(
             f"no knowledge service runs for {home.root}: set KNOWLEDGE_URL, or `knowledge up`"
         )
-    return f"http://127.0.0.1:{record.api_port}"
+    return address
 
 
 def key_of(environ: Mapping[str, str], key_file: Path | None) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from knowledge.home import user_state_folder
+
 _PRIVATE_FOLDER: Final = 0o700
 _PRIVATE_FILE: Final = 0o600
 _LARGEST_BYTES: Final = 1_000_000
@@ -24,11 +26,8 @@ class StateFolder:
 
     @classmethod
     def locate(cls, environ: Mapping[str, str]) -> StateFolder:
-        """KNOWLEDGE_STATE_DIR, else ``knowledge`` in XDG_STATE_HOME, else in ``~/.local/state``."""
-        if chosen := environ.get("KNOWLEDGE_STATE_DIR"):
-            return cls(Path(chosen))
-        base = environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-        return cls(Path(base) / "knowledge")
+        """See `user_state_folder`."""
+        return cls(user_state_folder(environ))
 
     @property
     def markers_dir(self) -> Path:
