@@ -27,8 +27,11 @@ Asked = Literal["facts", "entity", "session", "everything"]
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which facts of a memory are meant: these, those with a name, those of one session only, or
-    all. Exactly one is given."""
+    """Which facts of a memory are meant: these, those with a name, those of a session, or all.
+
+    Of a session: to promote, those that it alone may recall; to forget, those told in it. Exactly
+    one is given.
+    """
 
     fact_ids: tuple[uuid.UUID, ...] = ()
     entity: str | None = None
@@ -142,14 +145,16 @@ def forget(app: Database, sender: Sender, namespace: str, chosen: Chosen) -> Rec
     scope, receipt_id = sender.scope, uuid.uuid4()
     with app.tenant(scope.tenant_id) as connection:
         session = _begin(connection, sender)
-        rows = _all(connection, sender, namespace, chosen)
+        rows, kept = _to_forget(connection, sender, namespace, chosen)
         if not rows and not chosen.everything:
-            raise NotFound(f"nothing in the memory {namespace} is meant by this")
+            raise NotFound(_nothing(namespace, kept))
         _require_own(sender, rows)
         ids = list(dict.fromkeys(row["fact_id"] for row in rows))
+        ids += memories.promoted_into(connection, ids)
         session.end(ids, Closing.RETRACTED, scope.principal)
         session.finish()
         counts = memories.erase(connection, scope.project_id, namespace, ids)
+        counts["toldElsewhere"] = kept
         at = memories.note_erased(
             connection,
             scope.tenant_id,
@@ -163,6 +168,27 @@ def forget(app: Database, sender: Sender, namespace: str, chosen: Chosen) -> Rec
         reached("memory.erased")
     reached("memory.forgotten")
     return Receipt(receipt_id, counts, at)
+
+
+def _to_forget(
+    connection: Transaction, sender: Sender, namespace: str, chosen: Chosen
+) -> tuple[list[Row], int]:
+    """Tellings of the facts that are meant. Of a session: of those that were told in it and in no
+    other, with how many are left because they were."""
+    if chosen.session is None:
+        return _all(connection, sender, namespace, chosen), 0
+    scope = sender.scope
+    only, kept = memories.told_in_session(
+        connection, scope.tenant_id, scope.project_id, namespace, chosen.session
+    )
+    found = _all(connection, sender, namespace, Chosen(tuple(only))) if only else []
+    return found, kept
+
+
+def _nothing(namespace: str, kept: int) -> str:
+    if kept:
+        return f"every one of the {kept} facts of this session was told in another as well"
+    return f"nothing in the memory {namespace} is meant by this"
 
 
 def _begin(connection: Transaction, sender: Sender) -> FactSession:

@@ -20,6 +20,7 @@ from knowledge.storage.postgres.facts.filters import FactScope
 from knowledge.text.analysis import analyse
 from knowledge.text.postings import Postings
 
+SPARSE_FROM: Final = 1_000
 BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 
 Mask = NDArray[np.bool_]
@@ -102,6 +103,11 @@ class NameIndex:
 
     def __len__(self) -> int:
         return len(self._entities)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether most of what it holds are names that no fact has any more."""
+        return len(self) > SPARSE_FROM and len(self) > 2 * self._postings.held
 
     def entity(self, number: int) -> Entity:
         return self._entities[number]

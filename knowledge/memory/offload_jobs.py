@@ -16,6 +16,7 @@ from knowledge.retrieval.wire import time_to_wire
 
 KEEP_STATUS_S: Final = 3_600.0
 MAX_STATUSES: Final = 1_000
+MAX_OF_TENANT: Final = 250
 
 State = Literal["queued", "running", "done", "failed"]
 Target = TypeVar("Target")
@@ -118,16 +119,18 @@ class JobStatuses:
         self, status: JobStatus, *, tenant_id: str, principal: str, key: RequestKey | None = None
     ) -> None:
         self._forget_old(keep=MAX_STATUSES - 1)
+        self._forget_share(tenant_id)
         self._records[status.job_id] = _Record(status, (tenant_id, principal), key)
 
     def named(self, key: RequestKey, *, tenant_id: str, principal: str) -> JobStatus | None:
-        """The job that this principal handed in under this key, while its status is kept.
+        """The job that this principal handed in under this key, while its status is kept and unless
+        it failed.
 
         Raises `Conflict` where other turns came with it, or for another memory.
         """
         self._forget_old()
         for record in self._records.values():
-            known = record.key
+            known = record.key if record.status.state != "failed" else None
             if known is not None and (record.owner, known.key) == ((tenant_id, principal), key.key):
                 if known.content_hash != key.content_hash:
                     raise Conflict("this Idempotency-Key came with other turns: choose a new one")
@@ -153,6 +156,16 @@ class JobStatuses:
 
     def clear(self) -> None:
         self._records.clear()
+
+    def _forget_share(self, tenant_id: str) -> None:
+        """One tenant's many jobs do not push out what others ask for."""
+        mine = [
+            job_id
+            for job_id, each in self._records.items()
+            if each.owner[0] == tenant_id and each.expires_s < math.inf
+        ]
+        for job_id in mine[: max(0, len(mine) - MAX_OF_TENANT)]:
+            del self._records[job_id]
 
     def _forget_old(self, keep: int = MAX_STATUSES) -> None:
         now = self._monotonic()

@@ -125,7 +125,7 @@ class OffloadQueue(Generic[Target]):
             raise Unavailable("the service is shutting down: try again")
         if key is not None:
             known = self._statuses.named(key, tenant_id=tenant_id, principal=principal)
-            if known is not None and known.state != "failed":
+            if known is not None:
                 return known
         size = sum(len(turn.content) for turn in turns)
         self._require_room(tenant_id, size)
@@ -151,9 +151,10 @@ class OffloadQueue(Generic[Target]):
         return self._statuses.of(job_id, tenant_id=tenant_id, principal=principal)
 
     def _require_room(self, tenant_id: str, size: int) -> None:
-        if size > self._max_chars:
+        most = self._max_chars // 2
+        if size > most:
             raise InvalidInput(
-                f"the turns have {size:,} characters, at most {self._max_chars:,} are taken at"
+                f"the turns have {size:,} characters, at most {most:,} are taken at"
                 " a time: send them in several calls"
             )
         mine, all_jobs = self._jobs[tenant_id], self._jobs.total()

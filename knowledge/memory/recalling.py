@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -134,10 +135,10 @@ class Recaller:
     async def recall(self, caller: Caller, question: RecallQuestion) -> Recalled:
         """Raises what `plan_memory` raises and `DatabaseUnavailable`; a model that fails or is slow
         leaves the names."""
-        skipped = why_skipped(question.query)
-        if skipped is not None:
+        if (skipped := why_skipped(question.query)) is not None:
             plan = await plan_memory(self._reader, caller, question.memory)
-            return Recalled(_basis(plan, question.as_of), skipped)
+            if not await self._is_name(plan, question.query):
+                return Recalled(_basis(plan, question.as_of), skipped)
         found = await self._find(
             caller, question.query, question.memory, question.as_of, MAX_ENTRIES
         )
@@ -160,7 +161,8 @@ class Recaller:
         """Raises as `recall`."""
         if not words_of(question.query):
             plan = await plan_memory(self._reader, caller, question.memory)
-            return FoundNames(_basis(plan, question.as_of), NO_WORDS)
+            if not await self._is_name(plan, question.query):
+                return FoundNames(_basis(plan, question.as_of), NO_WORDS)
         found = await self._find(
             caller, question.query, question.memory, question.as_of, question.limit
         )
@@ -212,6 +214,13 @@ class Recaller:
             FoundEntity(index.entity(n).name, index.entity(n).type, "name") for n in found
         ]
 
+    async def _is_name(self, plan: MemoryPlan, query: str) -> bool:
+        """Whether the text is a name as it stands, however little it says."""
+        index = await self._names.current(plan, None)
+        number = index.number_of(name_key(query))
+        mask = index.visible(plan.facts.facts, of_session=plan.of_session)
+        return number is not None and bool(mask[number])
+
     async def _find(
         self,
         caller: Caller,
@@ -237,6 +246,9 @@ class Recaller:
             basis = replace(basis, mode_reason=reason)
         mask = index.visible(plan.facts.facts, of_session=plan.of_session)
         by_words = index.by_words(analyse(query)[:MAX_TERMS], mask, LEG_DEPTH)
+        exact = index.number_of(name_key(query))
+        if exact is not None and mask[exact]:
+            by_words = [NameHit(exact, math.inf), *(hit for hit in by_words if hit.number != exact)]
         by_meaning: Sequence[NameHit] = ()
         if vector is not None and profile is not None:
             by_meaning = index.by_meaning(vector, profile.names_floor, mask, LEG_DEPTH)

@@ -40,7 +40,7 @@ class WarmNames:
         place = plan.place
         async with self._lock(place):
             index = self._kept.get(place)
-            if index is None or index.erased_at != plan.erased_at:
+            if index is None or index.erased_at != plan.erased_at or index.is_sparse:
                 index = NameIndex(*place)
                 index.erased_at = plan.erased_at
             if index.known_at < plan.known_at or index.merges != plan.merges:

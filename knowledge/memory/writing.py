@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from knowledge.crash_points import reached
@@ -21,7 +23,7 @@ from knowledge.graph.receiving import Sender
 from knowledge.graph.session import State, Written
 from knowledge.model.fact import Domain, Statement, name_key
 from knowledge.model.scope import TrustTier
-from knowledge.security.redaction import redact
+from knowledge.security.redaction import redact, redact_line
 from knowledge.storage.postgres.database import Database, Transaction
 from knowledge.storage.postgres.facts import memories, writing
 from knowledge.storage.postgres.idempotency import RepeatableRequest, answer_once
@@ -52,6 +54,8 @@ FIELDS: Final = frozenset(
     )
 )
 """Of one triple, in wire names. Required: subject, predicate, object."""
+
+_QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 Tier = Literal[TrustTier.AGENT_OBSERVATION, TrustTier.UNVERIFIED_MEMORY]
 
@@ -162,7 +166,8 @@ def write_statements(
     scope, namespace = sender.scope, result.namespace
     # From here on nobody else writes to the project, so that the bounds hold.
     at = writing.lock_project(connection, scope.tenant_id, scope.project_id)
-    kept = _within_bounds(connection, sender, namespace, statements, result)
+    observed = _observed_anew(connection, sender, statements, at)
+    kept = _within_bounds(connection, sender, namespace, observed, result)
     written = _write(connection, sender, [said for _, said in kept])
     memories.note_written(connection, scope.tenant_id, scope.project_id, namespace, at)
     places = [place for place, _ in kept]
@@ -173,6 +178,27 @@ def write_statements(
         connection, scope.tenant_id, scope.project_id, namespace
     )
     reached("memory.written")
+
+
+def _observed_anew(
+    connection: Transaction,
+    sender: Sender,
+    statements: Sequence[tuple[int, Statement]],
+    at: datetime,
+) -> list[tuple[int, Statement]]:
+    """What is said again after something else took its place holds from now on: the owner was A,
+    then B, and is A again. Only where nobody says since when it holds."""
+    scope = sender.scope
+    undated = {
+        telling_of(scope.tenant_id, scope.project_id, said, sender.ontology).telling_id: place
+        for place, said in statements
+        if said.valid_from is None and said.observed_at is None
+    }
+    anew = {undated[telling] for telling in memories.gone_back(connection, list(undated))}
+    return [
+        (place, replace(said, observed_at=at) if place in anew else said)
+        for place, said in statements
+    ]
 
 
 def _write(connection: Transaction, sender: Sender, statements: Sequence[Statement]) -> Written:
@@ -198,8 +224,8 @@ def _read(sender: Sender, told: Told, result: Upserted) -> list[tuple[int, State
             triple, is_redacted = redacted_names(given, FIELDS)
             said = read_fact({**triple, **_provenance(told)}, teller)
         except InvalidFact as error:
-            # It may quote what was sent, and answers are kept for those who repeat a call.
-            result.refused.append(Refusal(place, redact(error.message).text))
+            # Answers are kept for those who repeat a call: they quote nothing of what was sent.
+            result.refused.append(Refusal(place, _QUOTED.sub("'…'", error.message)))
             continue
         if told.is_of_session:
             said = replace(said, session_scope=said.provenance.session_id)
@@ -233,9 +259,9 @@ def redacted_names(given: object, fields: frozenset[str]) -> tuple[dict[str, Any
         if not isinstance(name, str):
             continue
         if len(name) <= MAX_RAW_CHARS:
-            safe = redact(name)
+            safe = redact_line(name)
             found = found or bool(safe.found)
-            name = triple[end] = " ".join(safe.text.split())
+            name = triple[end] = safe.text
         if len(name) > MAX_NAME_CHARS:
             raise InvalidFact(
                 f"{end} has {len(name):,} characters, at most {MAX_NAME_CHARS} are allowed: name the"

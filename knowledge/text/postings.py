@@ -37,6 +37,11 @@ class Postings:
         """Numbers given out, those that are empty too."""
         return len(self._words)
 
+    @property
+    def held(self) -> int:
+        """Numbers that are not empty."""
+        return self._held
+
     def add(self, terms: Iterable[str]) -> int:
         """Take a document in; returns its number."""
         number = len(self._words)

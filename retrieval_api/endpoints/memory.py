@@ -165,6 +165,7 @@ async def forget(request: Request) -> Response:
     body = ForgetBody.model_validate(await read_json(request))
     async with service.write_slots.of(caller.tenant_id):
         plan, sender = await _sender(service, caller, body.project_id, body.graph, WRITE)
+        await service.recorder.flush()  # what cites the facts must be there to be taken out
         receipt = await asyncio.to_thread(
             care.forget, service.writer, sender, plan.namespace, body.chosen()
         )

@@ -36,6 +36,7 @@ from knowledge.memory.extraction.llm_extractor import LlmExtractor
 from knowledge.memory.extraction.spacy_extractor import NO_MODEL, SpacyExtractor
 from knowledge.memory.offload_jobs import (
     KEEP_STATUS_S,
+    MAX_OF_TENANT,
     MAX_STATUSES,
     JobStatus,
     OffloadJob,
@@ -147,12 +148,15 @@ def test_a_full_queue_says_when_to_come_back_and_takes_more_once_it_has_room() -
 def test_characters_are_bounded_as_jobs_are() -> None:
     async def run() -> None:
         async with queue_of(Gated(asyncio.Semaphore(0)), max_chars=100) as queue:
-            submit(queue, "t1", Turn("user", "x" * 70))
+            submit(queue, "t1", Turn("user", "x" * 50))
+            with pytest.raises(QueueFull):  # no tenant has more than half
+                submit(queue, "t1", Turn("user", "x"))
+            submit(queue, "t2", Turn("user", "x" * 30))
             with pytest.raises(QueueFull):
-                submit(queue, "t2", Turn("user", "x" * 40))
-            submit(queue, "t2", Turn("user", "x" * 20))
+                submit(queue, "t3", Turn("user", "x" * 40))
+            submit(queue, "t3", Turn("user", "x" * 20))
             with pytest.raises(InvalidInput, match="send them in several calls"):
-                submit(queue, "t3", Turn("user", "x" * 101))
+                submit(queue, "t4", Turn("user", "x" * 51))
 
     asyncio.run(run())
 
@@ -187,7 +191,7 @@ def test_the_job_of_another_is_not_found() -> None:
     asyncio.run(run())
 
 
-def test_a_status_is_kept_an_hour_and_the_newest_thousand() -> None:
+def test_a_status_is_kept_an_hour_and_the_newest_of_a_tenant() -> None:
     async def run() -> None:
         clock = Clock()
         gate = asyncio.Semaphore(10 * MAX_STATUSES)
@@ -199,13 +203,16 @@ def test_a_status_is_kept_an_hour_and_the_newest_thousand() -> None:
             clock.now += 2
             with pytest.raises(NotFound):
                 await ended(queue, first)
+            of_another = submit(queue, "t2")
+            await ended(queue, of_another, "t2")
             jobs = []
             for _ in range(MAX_STATUSES + 1):
                 jobs.append(submit(queue))
                 await ended(queue, jobs[-1])
             with pytest.raises(NotFound):
-                await ended(queue, jobs[0])
-            assert (await ended(queue, jobs[1])).state == "done"
+                await ended(queue, jobs[-MAX_OF_TENANT - 2])
+            assert (await ended(queue, jobs[-MAX_OF_TENANT])).state == "done"
+            assert (await ended(queue, of_another, "t2")).state == "done"
 
     asyncio.run(run())
 

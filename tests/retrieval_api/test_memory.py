@@ -85,6 +85,27 @@ def test_a_functional_fact_ends_the_one_before_and_both_are_remembered(agent: Ca
     assert recall(agent, "pay", asOf="2024-06") == {("pay", "HAS_STATUS", "beta")}
 
 
+def test_what_goes_back_to_what_it_was_is_in_force_again(agent: Caller) -> None:
+    def told(owner: str) -> str:
+        state: str = tell(agent, ("kiln", "OWNED_BY", owner))["facts"][0]["state"]
+        return state
+
+    assert [told("red"), told("blue"), told("red"), told("red")] == [
+        "added",
+        "added",
+        "added",
+        "unchanged",
+    ]
+    assert recall(agent, "kiln") == {("kiln", "OWNED_BY", "red")}
+
+
+def test_a_name_that_is_no_word_is_found_as_it_stands(agent: Caller) -> None:
+    tell(agent, ("🔥", "MEANS", "an incident"), ("hello", "SAID_BY", "the greeter"))
+    assert recall(agent, "🔥") == {("🔥", "MEANS", "an incident")}
+    assert recall(agent, "Hello") == {("hello", "SAID_BY", "the greeter")}
+    assert names(call(agent, "search", query="🔥"))[0] == "🔥"
+
+
 @pytest.mark.parametrize(
     "greeting",
     [

@@ -44,8 +44,8 @@ def agent(caller_factory: CallerFactory, tenant: str) -> Caller:
         ({"subject": 7}, "subject is not a text"),
         ({"confidence": 1.5}, "confidence is not a number from 0 to 1"),
         ({"validFrom": "2025", "validTo": "2024"}, "validTo is before validFrom"),
-        ({"trustTier": "SourceFact"}, "unknown field 'trustTier'"),
-        ({"namespace": "other|main"}, "unknown field 'namespace'"),
+        ({"trustTier": "SourceFact"}, "unknown field '…': use confidence"),
+        ({"namespace": "other|main"}, "unknown field '…': use confidence"),
     ],
 )
 def test_a_bad_triple_is_refused_with_its_reason_and_the_others_are_written(
@@ -193,7 +193,7 @@ def test_only_names_are_embedded(agent: Caller, runtime: Runtime, tenant: str) -
 def test_a_secret_is_not_quoted_back_or_kept_in_a_reason(
     agent: Caller, runtime: Runtime, tenant: str
 ) -> None:
-    secret = "ghp_" + "a1B2" * 9
+    secret = "pw=Hunter2xyzQ"
     triples = [{**GOOD, "predicate": secret}, {**GOOD, secret: "x"}, {**GOOD, "validFrom": secret}]
     written = call(agent, "upsert", **TELLER, triples=triples, key="k1")
     assert written["counts"]["refused"] == 3

@@ -89,7 +89,7 @@ def test_a_person_verifies_and_no_tier_rises(
     ("chosen", "left"),
     [
         ({"entity": "the new linter"}, {SHARED}),
-        ({"sessionId": "s1"}, {SHARED}),
+        ({"sessionId": "s1"}, set()),
         ({"everything": True}, set()),
     ],
 )
@@ -111,7 +111,7 @@ def test_what_is_forgotten_is_in_no_store(
     receipt = call(agent, "forget", **chosen)
     assert receipt["counts"]["facts"] >= 1
     assert is_cited
-    assert receipt["counts"]["citations"] == (1 if "everything" in chosen else 0)
+    assert receipt["counts"]["citations"] == (0 if "entity" in chosen else 1)
     assert receipt["receiptId"] and receipt["forgottenAt"]
     assert recall(agent, "build", sessionId="s1") == left
     assert "the new linter" not in names(call(agent, "search", query="new linter", sessionId="s1"))
@@ -130,6 +130,53 @@ def test_what_is_forgotten_is_in_no_store(
         ).fetchone()
     assert kept is not None
     assert "linter" not in str(kept)
+
+
+def test_a_session_is_forgotten_with_what_it_shared_and_not_what_others_told_too(
+    agent: Caller, told: list[str]
+) -> None:
+    call(agent, "promote", sessionId="s1")
+    tell(agent, ("build", "RUNS_ON", "linux"), sessionId="s2")
+    tell(agent, ("build", "RUNS_ON", "linux"), sessionId="s1")
+    receipt = call(agent, "forget", sessionId="s1")
+    assert receipt["counts"]["toldElsewhere"] == 1
+    assert recall(agent, "build", sessionId="s1") == {("build", "RUNS_ON", "linux")}
+    response = try_call(agent, "forget", sessionId="s1")
+    assert_problem(response, 404, "told in another as well")
+
+
+def test_a_promoted_fact_is_forgotten_with_the_one_it_was(
+    agent: Caller, told: list[str], runtime: Runtime, tenant: str
+) -> None:
+    (promoted,) = call(agent, "promote", factIds=told[:1])["promoted"]
+    receipt = call(agent, "forget", factIds=[promoted["as"]])
+    assert receipt["counts"]["facts"] == 2
+    with runtime.owner.transaction() as connection:
+        row = connection.execute(
+            "select count(*) as held from graph_facts where tenant_id = %s and object like '%%linter'",
+            [tenant],
+        ).fetchone()
+    assert row == {"held": 0}
+    assert tell(agent, PRIVATE, scope="session")["facts"][0]["state"] == "added"
+
+
+def test_forgetting_leaves_the_merges_that_another_project_needs(
+    agent: Caller, caller_factory: CallerFactory, tenant: str, runtime: Runtime
+) -> None:
+    from knowledge.storage.postgres import catalogue
+    from knowledge.storage.postgres.facts import entities
+
+    catalogue.ensure_project(runtime.owner, tenant, "p2")
+    sibling = caller_factory(tenant, projects=("p2",), scopes=(READ, WRITE))
+    tell(agent, ("pay svc", "USES", "redis"))
+    tell(sibling, ("payments", "OWNED_BY", "team green"))
+    merge = {"name": "pay svc", "into": "payments", "reason": "same", "by": "operator"}
+    entities.merge(runtime.app, tenant, namespace=f"{tenant}|main", **merge)
+    wanted = {("payments", "OWNED_BY", "team green")}
+    assert recall(sibling, "pay svc") == wanted
+    assert call(agent, "forget", entity="pay svc")["counts"]["merges"] == 0
+    assert recall(sibling, "pay svc") == wanted
+    assert call(sibling, "forget", entity="payments")["counts"]["merges"] == 1
 
 
 def test_what_is_forgotten_can_be_told_anew(agent: Caller, told: list[str]) -> None:

@@ -293,6 +293,51 @@ def tellings_of(
     ).fetchall()
 
 
+def told_in_session(
+    connection: Transaction, tenant_id: str, project_id: str, namespace: str, session: str
+) -> tuple[list[uuid.UUID], int]:
+    """Facts of a memory that were told in this session only, and how many others told too."""
+    rows = connection.execute(
+        "select f.fact_id, bool_and(f.session_id is not distinct from %(session)s) as is_only"
+        " from graph_facts f where f.scope_key = %(scope_key)s and f.namespace = %(namespace)s"
+        " and f.namespace like '%%|%%' and f.rule is null group by f.fact_id"
+        " having bool_or(f.session_id is not distinct from %(session)s)",
+        {
+            "scope_key": scope_key(tenant_id, project_id),
+            "namespace": namespace,
+            "session": session,
+        },
+    ).fetchall()
+    only = [row["fact_id"] for row in rows if row["is_only"]]
+    return only, len(rows) - len(only)
+
+
+def promoted_into(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+    """Facts of one session that ended because these say the same to every session."""
+    rows = connection.execute(
+        "select distinct fact_id from graph_facts where closing = 'promoted'"
+        " and closed_by = any(%s::text[])",
+        [[str(fact) for fact in fact_ids]],
+    ).fetchall()
+    return [row["fact_id"] for row in rows]
+
+
+def gone_back(connection: Transaction, telling_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    """Those of these believed tellings that are no longer in force: on their timeline another object
+    came after them."""
+    rows = connection.execute(
+        "select t.telling_id from unnest(%s::uuid[]) as k(id) cross join lateral ("
+        "select * from graph_facts where telling_id = k.id and closed_at is null offset 0) t"
+        " cross join lateral (select g.object_key from graph_facts g"
+        " where g.timeline = t.timeline and g.closed_at is null and g.trust = t.trust"
+        " and g.acl is not distinct from t.acl"
+        " order by g.starts desc, g.confidence desc, g.observed_at desc, g.fact_id desc limit 1) last"
+        " where last.object_key <> t.object_key",
+        [list(telling_ids)],
+    ).fetchall()
+    return {row["telling_id"] for row in rows}
+
+
 def verify(
     connection: Transaction, telling_ids: Sequence[uuid.UUID], *, at: datetime, by: str
 ) -> int:

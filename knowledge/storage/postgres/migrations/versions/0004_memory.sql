@@ -109,6 +109,8 @@ create function plan_memory(p_client text, p_project text, p_namespace text) ret
 alter table clients add column kind text not null default 'client' check (kind in ('client', 'key'));
 alter table clients add column name text check (length(name) between 1 and 120);
 alter table clients add column expires_at timestamptz;
+-- One that has expired does not exist for the application, whatever it asks.
+create policy unexpired on clients as restrictive using (expires_at is null or expires_at > now());
 
 create or replace function client_for_token(p_client text)
     returns table (client_id text, tenant_id text, secret_hash bytea, scopes text[])
@@ -164,9 +166,15 @@ create function erase_memory(p_project text, p_namespace text, p_facts uuid[]) r
             where v.tenant_id = v_tenant and v.project_id = p_project and v.namespace = p_namespace
               and v.name_key = e.key;
         get diagnostics v_vectors = row_count;
+        -- Merges are the tenant's: those that facts of another project are found by stay.
         delete from graph_merges m using erased_names e
             where m.tenant_id = v_tenant and m.namespace = p_namespace
-              and (m.name_key = e.key or m.into_key = e.key);
+              and (m.name_key = e.key or m.into_key = e.key)
+              and not exists (
+                select from graph_facts f
+                where f.tenant_id = v_tenant and f.project_id <> p_project and f.namespace = p_namespace
+                  and f.namespace like '%|%' and (f.subject_key in (m.name_key, m.into_key)
+                                               or f.object_key in (m.name_key, m.into_key)));
         get diagnostics v_merges = row_count;
         drop table erased_names;
         delete from citations c
