@@ -7,14 +7,19 @@ was stopped must not be sent a key.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from knowledge.errors import InvalidConfiguration, Unauthenticated
 from knowledge.home import Home
 from knowledge.security.keys import parse_key
 from knowledge.stack.record import api_address
 from mcp_server.door import ApiUnreachable
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}")
+"""A JSON Web Token's three parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +39,23 @@ class Address:
         """What it is known as while it is away."""
         return self.url or str(self.home.root)
 
+    @property
+    def away(self) -> str:
+        """The line for people while nothing answers there."""
+        if self.url is not None:
+            return f"the knowledge service cannot be reached at {self.url}: is it running?"
+        return (
+            f"no knowledge service runs for {self.home.root}: start it with `knowledge up`, or say"
+            " where it is with KNOWLEDGE_URL"
+        )
+
     def find(self) -> str:
         """The base URL. Raises `ApiUnreachable` where the home's stack does not run."""
         if self.url is not None:
             return self.url
         address = api_address(self.home, self.host)
         if address is None:
-            raise ApiUnreachable(
-                f"no knowledge service runs for {self.home.root}: start it with `knowledge up`, or"
-                " say where it is with KNOWLEDGE_URL"
-            )
+            raise ApiUnreachable(self.away)
         return address
 
 
@@ -55,9 +67,10 @@ class Credential:
     file: Path | None = None
 
     def read(self) -> str:
-        """The key. Raises `Unauthenticated` where there is none."""
-        text = self.text
+        """The key or token. Raises `Unauthenticated` where there is none."""
+        text, holder = self.text, "KNOWLEDGE_API_KEY"
         if self.file is not None:
+            holder = f"the key file {self.file}"
             try:
                 text = self.file.read_text()
             except (OSError, UnicodeDecodeError) as error:
@@ -67,8 +80,11 @@ class Credential:
             raise Unauthenticated(
                 "no API key: set KNOWLEDGE_API_KEY to a key from `knowledge keys create`"
             )
-        if not (text.isascii() and text.isprintable()) or " " in text:
-            raise Unauthenticated("the API key has characters that no key has: copy it again")
+        if parse_key(text) is None and not _TOKEN.fullmatch(text):
+            raise Unauthenticated(
+                f"{holder} holds no key (kk_…) nor access token: make a key with"
+                " `knowledge keys create`"
+            )
         return text
 
 

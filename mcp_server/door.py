@@ -19,6 +19,14 @@ class ApiUnreachable(Unavailable):
     """The knowledge service cannot be reached."""
 
 
+class NoAnswer(Unavailable):
+    """The knowledge service was reached and gave no answer in time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the knowledge service gave no answer within {seconds:g} s")
+        self.seconds = seconds
+
+
 class Refused(KnowledgeError):
     """The API refused the call; the message is its own line. ``status`` is the HTTP status."""
 
@@ -33,7 +41,7 @@ async def ask(
     """The API's answer to a tool's operation, asked as ``Authorization: {authorization}``.
 
     Nothing is sent twice. Raises `Refused` with the API's line, `Unauthenticated`,
-    `ApiUnreachable`, and `Unavailable` where no answer came in time.
+    `ApiUnreachable`, and `NoAnswer` where none came in time.
     """
     path = tool.path.format_map({name: quote(str(value), safe="") for name, value in body.items()})
     return await request(
@@ -62,7 +70,7 @@ async def request(
     except httpx.ConnectTimeout as error:
         raise ApiUnreachable from error
     except httpx.TimeoutException as error:
-        raise Unavailable(f"the knowledge service gave no answer within {timeout_s:g} s") from error
+        raise NoAnswer(timeout_s) from error
     except httpx.HTTPError as error:
         raise ApiUnreachable from error
     return _answer(response)

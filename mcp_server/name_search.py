@@ -28,16 +28,21 @@ class NameSearch:
         found.sort(key=lambda number: (-scores[number], entities[number]["name"]))
         return [{**entities[number], "via": "name"} for number in found[:limit]]
 
-    def answer(self, query: str, limit: int) -> dict[str, Any]:
-        """An answer of the form of a recall, or of a search for entities, without a fact in it."""
+    def answer(self, query: str, limit: int, *, why: str) -> dict[str, Any]:
+        """An answer of the form of a recall, or of a search for entities, without a fact in it.
+
+        ``why`` the API did not answer itself; ``factsReadable`` false says that no fact could be
+        looked for, which is something else than none being there.
+        """
         known_at = self.snapshot.known_at
         return {
             "skipped": None,
             "mode": "names",
-            "modeReason": f"the API cannot be reached: names known since {known_at}",
+            "modeReason": f"{why}: names known since {known_at}",
             "embeddingProfileVersion": None,
             "entities": self.find(query, limit),
             "facts": [],
+            "factsReadable": False,
             "truncated": 0,
             "dropped": 0,
             "notice": NOTICE,

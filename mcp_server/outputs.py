@@ -32,11 +32,13 @@ _MODE: Final = {"mode": {"enum": ["hybrid", "names"]}, "modeReason": _NULLABLE}
 SEARCH: Final = _object(
     "candidates legs degraded",
     candidates=_rows(
-        "text title citation(collection path lines sourceId sourceVersion chunkId|factId"
+        "text title metadata(of a turn: speaker session time) citation(collection path lines sourceId sourceVersion chunkId|factId"
         " indexRevision embeddingProfileVersion trustTier score)"
     ),
     legs=_rows("Only those not ok: leg collection state reason"),
     degraded={"type": "boolean"},
+    confidence={"type": "number"},
+    lowSupport={"type": "boolean"},
     scope=_OBJECT,
     notice=_TEXT,
 )

@@ -11,9 +11,9 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 
-from knowledge.errors import KnowledgeError, Unauthenticated
+from knowledge.errors import KnowledgeError, Unauthenticated, Unavailable
 from mcp_server.address import Address, Credential, known_as
-from mcp_server.door import ApiUnreachable, ask, request
+from mcp_server.door import ApiUnreachable, NoAnswer, ask, request
 from mcp_server.known_names import KnownNames, Place, Snapshot
 from mcp_server.server import Context
 from mcp_server.tools import BASE, Tool
@@ -47,7 +47,8 @@ class Remote:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def perform(self, _context: Context, tool: Tool, body: dict[str, Any]) -> dict[str, Any]:
-        """What the API answers; by names known from before where it is away. Raises as `ask`."""
+        """What the API answers; by names known from before where it does not answer. Raises as
+        `ask`."""
         key = self._credential.read()
         place = Place.of(self._address.label, known_as(key), body)
         try:
@@ -56,7 +57,7 @@ class Remote:
         except Unauthenticated:
             self._names.forget(place)
             raise
-        except ApiUnreachable as error:
+        except (ApiUnreachable, NoAnswer) as error:
             return self._by_names(tool, body, place, error)
         if tool.path.startswith(MEMORY) and tool.method == "POST":
             self._refresh_soon(url, key, place)
@@ -80,21 +81,19 @@ class Remote:
         return self._clients[url]
 
     def _by_names(
-        self, tool: Tool, body: dict[str, Any], place: Place, error: ApiUnreachable
+        self, tool: Tool, body: dict[str, Any], place: Place, error: ApiUnreachable | NoAnswer
     ) -> dict[str, Any]:
         known = self._names.find(place) if tool.has_names else None
         if known is not None and _is_answered_by(known, body):
             from mcp_server.name_search import NameSearch  # loads numpy, which few sessions need
 
             most = MAX_NAMES[tool.name]
-            return NameSearch(known).answer(body["query"], min(body.get("limit", most), most))
-        if str(error) != ApiUnreachable.__doc__:
-            raise error
-        again = "; sending the same again changes nothing twice" if tool.idempotent else ""
-        raise ApiUnreachable(
-            f"the knowledge service cannot be reached at {self._address.label}: is it running?"
-            f"{again if tool.writes else ''}"
-        ) from error
+            limit = min(body.get("limit", most), most)
+            return NameSearch(known).answer(body["query"], limit, why=_why(error))
+        line = self._address.away if str(error) == ApiUnreachable.__doc__ else str(error)
+        is_repeatable = tool.writes and tool.idempotent
+        again = "; sending the same again changes nothing twice" if is_repeatable else ""
+        raise Unavailable(f"{line}{again}") from error
 
     def _refresh_soon(self, url: str, key: str, place: Place) -> None:
         """Take the memory's names anew in the background, at most once in `REFRESH_S`."""
@@ -124,6 +123,12 @@ class Remote:
             logger.info("names were not taken", extra={"reason": error.message})
         except (KeyError, TypeError):
             logger.warning("what the API gave for names is none")
+
+
+def _why(error: ApiUnreachable | NoAnswer) -> str:
+    if isinstance(error, NoAnswer):
+        return f"the API gave no answer within {error.seconds:g} s"
+    return "the API cannot be reached"
 
 
 def _is_answered_by(known: Snapshot, body: dict[str, Any]) -> bool:

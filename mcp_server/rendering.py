@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from knowledge.model.fact import name_key
 from knowledge.text.lines import one_line
 
 Answer = Mapping[str, Any]
@@ -29,6 +30,7 @@ _CITED: Final = (
     "trustTier",
     "score",
 )
+_TURN: Final = ("speaker", "session", "time")
 _NAME_CHARS: Final = 200
 _LINE_CHARS: Final = 2000
 
@@ -37,12 +39,13 @@ _LINE_CHARS: Final = 2000
 
 
 def shape_search(answer: Answer) -> dict[str, Any]:
-    """Candidates with text and citation, and the legs that did not go well."""
+    """Candidates with text and citation, of turns with who spoke, and the legs that did not go well."""
     return {
         "candidates": [
             {
                 "text": candidate["text"],
                 "title": candidate["title"],
+                **_turn(candidate),
                 "citation": _present(candidate["citation"], _CITED),
             }
             for candidate in answer["candidates"]
@@ -52,8 +55,17 @@ def shape_search(answer: Answer) -> dict[str, Any]:
             for leg in answer["legs"]
             if leg["state"] != "ok"
         ],
-        **_present(answer, ("degraded", "scope", "asOf", "queryId", "notice")),
+        **_present(
+            answer,
+            ("degraded", "confidence", "lowSupport", "scope", "asOf", "queryId", "notice"),
+        ),
     }
+
+
+def _turn(candidate: Answer) -> dict[str, Any]:
+    """``metadata`` of a turn of a conversation: what it is cited by beside its source."""
+    told = _present(candidate.get("metadata") or {}, _TURN)
+    return {"metadata": told} if "speaker" in told and "session" in told else {}
 
 
 def render_search(answer: Answer) -> str:
@@ -61,11 +73,20 @@ def render_search(answer: Answer) -> str:
     scope = answer["scope"]
     lines = [
         f"{_plural(len(found), 'result')} in project {scope['projectId']}. {answer['notice']}",
+        *_support_lines(answer),
         *(_leg_line(leg) for leg in answer["legs"] if leg["state"] != "skipped"),
     ]
     for number, candidate in enumerate(found, start=1):
         lines += [f"[{number}] {_place(candidate)}", _indented(candidate["text"])]
     return "\n".join(lines)
+
+
+def _support_lines(answer: Answer) -> Iterable[str]:
+    if answer.get("lowSupport"):
+        yield (
+            f"low support: confidence {answer['confidence']:.2f} of 1; what was found may not answer"
+            " the question"
+        )
 
 
 def _leg_line(leg: Answer) -> str:
@@ -78,7 +99,11 @@ def _place(candidate: Answer) -> str:
     cited = candidate["citation"]
     lines = cited.get("lines")
     where = one_line(cited.get("path") or candidate["title"], _NAME_CHARS)
+    turn = candidate.get("metadata", {})
     parts = (
+        str(turn["speaker"]) if turn else None,
+        f"session {turn['session']}" if turn else None,
+        str(turn["time"]) if "time" in turn else None,
         cited.get("collection"),
         f"r{cited['indexRevision']}" if "indexRevision" in cited else None,
         cited.get("embeddingProfileVersion"),
@@ -107,17 +132,39 @@ def render_nodes(answer: Answer) -> str:
 
 
 def render_subgraph(answer: Answer) -> str:
-    return "\n".join([*_memory_head(answer), *_entity_lines(answer), *_fact_lines(answer)])
+    unknown = _unknown(answer)
+    known = [entity for entity in answer["entities"] if entity not in unknown]
+    shown = {**answer, "entities": known}
+    names = "; ".join(one_line(entity["name"], _NAME_CHARS) for entity in unknown)
+    missing = [f"not in the memory: {names}"] if unknown else []
+    return "\n".join([*_memory_head(shown), *missing, *_entity_lines(shown), *_fact_lines(shown)])
+
+
+def _unknown(answer: Answer) -> list[Answer]:
+    """Entities that were asked for and that no fact names. Where facts were left out, for the limits
+    or the scope, nobody can tell: none."""
+    if answer.get("truncated") or answer.get("dropped"):
+        return []
+    named = {name_key(fact[end]) for fact in answer["facts"] for end in ("subject", "object")}
+    return [
+        entity
+        for entity in answer["entities"]
+        if entity.get("distance") == 0
+        and not entity.get("type")
+        and name_key(entity["name"]) not in named
+    ]
 
 
 def _memory_head(answer: Answer) -> Iterable[str]:
-    facts = answer.get("facts")
+    can_read = answer.get("factsReadable", True)
+    facts = answer.get("facts") if can_read else None
     found = _plural(len(answer["entities"]), "entity", "entities")
     if facts is not None:
         found = f"{_plural(len(facts), 'fact')}, {found}"
     yield f"{found} from memory {answer.get('namespace') or ''}. {answer['notice']}"
     if answer.get("modeReason"):
-        yield f"By name only: {one_line(answer['modeReason'], _NAME_CHARS)}"
+        told = "By name only" if can_read else "Facts cannot be read now"
+        yield f"{told}: {one_line(answer['modeReason'], _NAME_CHARS)}"
     if answer.get("truncated"):
         yield f"{_plural(answer['truncated'], 'more fact')} left out."
     if answer.get("dropped"):

@@ -20,6 +20,7 @@ from mcp_server.tools import Tool
 logger = logging.getLogger(__name__)
 
 MAX_CLIENT_CHARS: Final = 120
+MAX_WRONG: Final = 3
 
 Context = ServerRequestContext[Any, Any]
 Perform = Callable[[Context, Tool, dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -88,17 +89,22 @@ def listed(tool: Tool) -> types.Tool:
 
 
 def _body(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of the operation. Raises `InvalidInput` naming the first wrong argument."""
+    """The body of the operation. Raises `InvalidInput` naming what is wrong: three arguments at most,
+    for a misspelt one is missing under its right name."""
     try:
         return tool.arguments.model_validate(dict(arguments)).to_body()
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"])[:200] or "arguments"
-        message = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
-            fields = tool.arguments.model_fields.values()
-            message = f"unknown argument: use {', '.join(str(field.alias) for field in fields)}"
-        raise InvalidInput(f"{place}: {message}") from error
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        raise InvalidInput("; ".join(_wrong(tool, each) for each in found[:MAX_WRONG])) from error
+
+
+def _wrong(tool: Tool, error: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in error["loc"])[:200] or "arguments"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        fields = tool.arguments.model_fields.values()
+        message = f"unknown argument: use {', '.join(str(field.alias) for field in fields)}"
+    return f"{place}: {message}"
 
 
 def _told_by(context: Context, session_id: str) -> dict[str, Any]:

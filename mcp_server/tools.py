@@ -11,6 +11,8 @@ from mcp_server import inputs, outputs, rendering
 
 BASE: Final = "/factory/knowledge"
 MAX_TOOLS: Final = 12
+NAMES_TIMEOUT_S: Final = 5.0
+"""An answer by names soon is worth more to a task that begins than one of the API late."""
 
 Answer = dict[str, Any]
 
@@ -25,7 +27,8 @@ class Tool:
 
     ``path`` may hold ``{argument}``. ``shape`` cuts the API's answer to what an agent needs,
     ``render`` writes that as text for a model. ``tells`` adds client and session where they are
-    missing; ``has_names`` lets names known from before answer while the API is away.
+    missing; ``has_names`` lets names known from before answer while the API is away, and soon
+    when it hangs; ``for_writers`` is of no use to those who only read.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Tool:
     idempotent: bool = True
     tells: bool = False
     has_names: bool = False
+    for_writers: bool = False
 
 
 TOOLS: Final = (
@@ -67,6 +71,7 @@ TOOLS: Final = (
         method="POST",
         path=f"{BASE}/memory/recall",
         render=rendering.render_recall,
+        timeout_s=NAMES_TIMEOUT_S,
         has_names=True,
     ),
     Tool(
@@ -78,6 +83,7 @@ TOOLS: Final = (
         method="POST",
         path=f"{BASE}/memory/search",
         render=rendering.render_nodes,
+        timeout_s=NAMES_TIMEOUT_S,
         has_names=True,
     ),
     Tool(
@@ -127,6 +133,7 @@ TOOLS: Final = (
         method="GET",
         path=f"{BASE}/memory/jobs/{{jobId}}",
         render=rendering.render_status,
+        for_writers=True,
     ),
 )
 
@@ -142,10 +149,11 @@ def selected(names: Sequence[str] = (), *, read_only: bool = False) -> tuple[Too
     chosen = tuple(
         tool
         for tool in TOOLS
-        if (not names or tool.name in names) and not (read_only and tool.writes)
+        if (not names or tool.name in names)
+        and not (read_only and (tool.writes or tool.for_writers))
     )
     if not chosen:
         raise InvalidConfiguration(
-            "no tool is left: those that are named write, and it is read-only"
+            "no tool is left: those that are named are for writing, and it is read-only"
         )
     return chosen

@@ -11,7 +11,7 @@ from knowledge.cli import options
 from knowledge.cli.clients import SHORT_NAMES, SHORT_SCOPES
 from knowledge.cli.output import block, one_line, print_json, table
 from knowledge.cli.session import opened
-from knowledge.security.keys import shown_prefix
+from knowledge.security.keys import PREFIX, shown_prefix
 from knowledge.storage.postgres import keys
 
 
@@ -91,13 +91,23 @@ def list_(tenant: str, as_json: bool) -> None:
 @click.argument("key", metavar="PREFIX")
 @options.as_json
 def revoke(key: str, as_json: bool) -> None:
-    """Revoke the key that is listed as PREFIX, for good; acts on its next request."""
+    """Revoke the key that is listed as PREFIX, for good; acts on its next request. The whole key
+    does as well."""
+    named = _without_secret(key)
     with opened() as runtime:
-        prefix = keys.revoke_key(runtime.owner, key)
+        prefix, was_revoked = keys.revoke_key(runtime.owner, named)
     if as_json:
-        print_json({"prefix": prefix, "revoked": True})
+        print_json({"prefix": prefix, "revoked": True, "wasRevoked": was_revoked})
+    elif was_revoked:
+        click.echo(f"Key {prefix} was revoked already.")
     else:
         click.echo(f"Key {prefix} is revoked, from its next request on.")
+
+
+def _without_secret(key: str) -> str:
+    """The prefix of a key or of what looks like one: a secret must not come back in a message."""
+    start = PREFIX if key.startswith(PREFIX) else ""
+    return start + key.removeprefix(PREFIX).partition("_")[0]
 
 
 def _state(key: Mapping[str, Any]) -> str:

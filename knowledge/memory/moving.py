@@ -20,6 +20,7 @@ from knowledge.storage.postgres.facts import memories
 
 FIELDS: Final = frozenset(
     (
+        "factId",
         "subject",
         "subjectType",
         "predicate",
@@ -39,7 +40,8 @@ FIELDS: Final = frozenset(
         "ofSession",
     )
 )
-"""Of one line, in wire names; all but the first triple, client and sessionId may be absent."""
+"""Of one line, in wire names; all but subject, predicate, object, client and sessionId may be absent.
+``factId`` is the fact's in the memory that it was exported from."""
 
 
 def export_memory(app: Database, sender: Sender, namespace: str) -> Iterator[dict[str, Any]]:
@@ -48,12 +50,16 @@ def export_memory(app: Database, sender: Sender, namespace: str) -> Iterator[dic
     with app.tenant(scope.tenant_id) as connection:
         rows = memories.tellings_of(connection, scope.tenant_id, scope.project_id, namespace)
     for row in rows:
-        yield _line(statement_of(row, namespace))
+        yield {"factId": str(row["fact_id"]), **_line(statement_of(row, namespace))}
 
 
 def read_line(given: object, namespace: str, sender: Sender) -> Statement:
-    """One exported line as a statement of its own teller. Raises `InvalidFact`."""
+    """One exported line as a statement of its own teller, without the id that it had.
+
+    Raises `InvalidFact`.
+    """
     line, _ = redacted_names(given, FIELDS)
+    line.pop("factId", None)
     principal = line.pop("principal", None) or sender.scope.principal
     is_of_session = line.pop("ofSession", False)
     if not isinstance(principal, str) or not isinstance(is_of_session, bool):

@@ -93,8 +93,11 @@ class SubgraphQuestion:
 
 
 def require_query(query: str) -> None:
-    """Raises `InvalidInput` for a query that is too long; an empty one is skipped later."""
+    """Raises `InvalidInput` for a query that is too long, or no Unicode; an empty one is skipped
+    later."""
     if len(query) > MAX_QUERY_CHARS:
         raise InvalidInput(
             f"query has {len(query):,} characters, at most {MAX_QUERY_CHARS:,} are allowed"
         )
+    if not query.isascii() and any("\ud800" <= character <= "\udfff" for character in query):
+        raise InvalidInput("query holds a lone surrogate (half a character): send whole ones")

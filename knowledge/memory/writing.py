@@ -21,9 +21,9 @@ from knowledge.graph.asserting import Batch, telling_of, write_batch
 from knowledge.graph.reading import Teller, read_fact
 from knowledge.graph.receiving import Sender
 from knowledge.graph.session import State, Written
-from knowledge.model.fact import Domain, Statement, name_key
+from knowledge.model.fact import Domain, Statement, name_key, require_seen
 from knowledge.model.scope import TrustTier
-from knowledge.security.redaction import redact, redact_line
+from knowledge.security.redaction import redact_line
 from knowledge.storage.postgres.database import Database, Transaction
 from knowledge.storage.postgres.facts import memories, writing
 from knowledge.storage.postgres.idempotency import RepeatableRequest, answer_once
@@ -262,6 +262,7 @@ def redacted_names(given: object, fields: frozenset[str]) -> tuple[dict[str, Any
             safe = redact_line(name)
             found = found or bool(safe.found)
             name = triple[end] = safe.text
+        require_seen(name, end)
         if len(name) > MAX_NAME_CHARS:
             raise InvalidFact(
                 f"{end} has {len(name):,} characters, at most {MAX_NAME_CHARS} are allowed: name the"

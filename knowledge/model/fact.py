@@ -27,8 +27,16 @@ SUGGESTED: Final = "suggested"
 
 _PREDICATE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_REORDERING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Embeddings, overrides and isolates of writing direction: what is shown is not what is stored."""
+_REORDERING: Final = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+"""Marks, embeddings, overrides and isolates of writing direction: what is shown is not what is
+stored."""
+
+_HIDDEN: Final = frozenset("\u115f\u1160\u3164\uffa0").union(map(chr, range(0xE0000, 0xE0080)))
+"""Fillers, and tags that can spell a text that models read and people do not see."""
+
+_BLANK_BRAILLE: Final = "\u2800"
 
 _NAMESPACE: Final = re.compile(r"[a-z0-9][a-z0-9|._:-]{0,127}")
 
@@ -169,14 +177,21 @@ def require_name(value: str, what: str) -> str:
         raise InvalidFact(
             f"{what} has {len(name):,} characters, at most {MAX_NAME_CHARS} are allowed"
         )
-    kinds = {unicodedata.category(character) for character in name}
+    kinds = {unicodedata.category(character) for character in name.replace(_BLANK_BRAILLE, "")}
     if not kinds.isdisjoint(("Cc", "Cs")):
         raise InvalidFact(f"{what} holds a control character")
-    if not _REORDERING.isdisjoint(name):
-        raise InvalidFact(f"{what} holds a character that reorders the text around it")
     if kinds <= {"Cf", "Zs", "Mn", "Me"}:
         raise InvalidFact(f"{what} holds nothing that can be seen")
     return name
+
+
+def require_seen(name: str, what: str) -> None:
+    """For names that agents tell one another: raises `InvalidFact` where they hold more than is
+    seen, or show it otherwise. Sources may have such names."""
+    if not _REORDERING.isdisjoint(name):
+        raise InvalidFact(f"{what} holds a character that reorders the text around it")
+    if not _HIDDEN.isdisjoint(name):
+        raise InvalidFact(f"{what} holds a character that cannot be seen")
 
 
 def require_predicate(value: str) -> str:

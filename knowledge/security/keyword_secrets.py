@@ -14,7 +14,17 @@ from knowledge.security.scanning import matches
 MIN_ENTROPY_BITS: Final = 3.0
 """Shannon entropy a character below which a long word is taken for a name."""
 
-_STRONG: Final = r"pass(?:word|wd|phrase|wort)?|pwd|contrase(?:ñ|n)a|secret|mot\sde\spasse|kennwort"
+_LONG: Final = r"pass(?:word|wd|phrase|wort)|contrase(?:ñ|n)a|secret|mot\sde\spasse|kennwort"
+_STRONG: Final = rf"{_LONG}|pass|pwd"
+_OWNERS: Final = ("db", "pg", "my", "sql", "user", "usr", "admin", "root", "login", "smtp", "mail", "ftp", "ssh", "key", "store")  # fmt: skip
+
+
+def _short(word: str) -> str:
+    """``pass`` where a word begins, or after its owner: bypass and compass are other words."""
+    owned = "|".join(f"(?<={owner}{word})" for owner in _OWNERS)
+    return rf"{word}(?:(?<![^\W\d_]{word})|{owned}|(?-i:(?<=[a-z]{word.title()})))"
+
+
 _WEAK: Final = (
     r"(?:api|access|secret|private|auth|account|signing|encryption|master|client|service|license)"
     r"[_\-\s]?key|key|token|credentials?|client[_-]?id[_-]?secret|auth|cookie|session[_-]?id"
@@ -26,13 +36,17 @@ _VALUE: Final = (
     r"|(?P<bare>[^\s\"'`,;&<>(){}\[\]|]{3,512}[^\s\"'`,;<>]{0,64}))"
 )
 _ASSIGNMENT: Final = re.compile(
-    rf"(?i)(?:(?P<strong>{_STRONG})|(?:\b|[_-]|(?<=[a-z]))(?:{_WEAK})){_AFTER}{_ASSIGNED}{_VALUE}"
+    rf"(?i)(?:(?P<strong>{_LONG}|{_short('pass')}|{_short('pwd')})|(?:\b|[_-]|(?<=[a-z]))(?:{_WEAK})){_AFTER}{_ASSIGNED}{_VALUE}"
 )
 _FLAG: Final = re.compile(
     r"(?i)(?<!\S)--?(?:password|passwd|pwd|token|secret|api-key)[ =](?P<bare>[^\s-][^\s]{3,255})"
 )
+_ABOUT_IT: Final = (  # of a "password policy" something else is said than what the password is
+    r"(?:polic(?:y|ies)|rules?|requirements?|length|strength|complexity|format|managers?)\b"
+)
 _SPOKEN: Final = re.compile(
-    rf"(?i)\b(?P<strong>{_STRONG})\b(?:\s{{1,3}}[a-z]{{1,12}}){{0,4}}?\s{{1,3}}(?:is|was|to|=|ist|:)"
+    rf"(?i)\b(?P<strong>{_STRONG})\b(?:\s{{1,3}}(?!{_ABOUT_IT})[a-z]{{1,12}}){{0,4}}?"
+    r"\s{1,3}(?:is|was|to|=|ist|:)"
     r"\s{1,3}[\"'`]?(?P<bare>[^\s\"'`,]{4,128})"
 )
 _NEAR: Final = re.compile(

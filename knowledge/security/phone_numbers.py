@@ -24,6 +24,9 @@ _CANDIDATE: Final = re.compile(
 _KEYWORD: Final = re.compile(
     r"(?i)(?:\b(?:tel|phone|telephone|telefon|t[ée]l[ée]phone|tel[ée]fono|mobile|mobil|cell|handy|fax|call|ring|whatsapp|sms|dial|reach)\b|☎|📞)[^\n\d]{0,24}$"
 )
+_NUMBERED: Final = re.compile(
+    r"(?i)\b(?:sku|part|article|invoice|ticket|serial|batch|lot|model)(?:\s(?:no|nr|number)\b)?[\s.:#]{1,3}$"
+)
 _DOTTED_QUAD: Final = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?:[/:]\d+)?")
 _DATE: Final = re.compile(
     r"(?:19|20)\d\d[-./ ]?[01]?\d[-./ ]?[0-3]?\d(?:[ -]+\d{1,2}(?:[.-]?\d\d){0,2})?"
@@ -47,6 +50,8 @@ def phone_numbers(text: str) -> Iterator[Span]:
 def _is_phone_number(written: str, before: str) -> bool:
     if written.startswith("+"):
         return _is_valid(written, None)
+    if _NUMBERED.search(before):
+        return False
     if written.startswith("00") and _is_valid("+" + written[2:], None):
         return True
     if _DOTTED_QUAD.fullmatch(written) or _DATE.fullmatch(written):

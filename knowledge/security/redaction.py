@@ -7,6 +7,7 @@ versions, dates, addresses of hosts, paths, digests.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -34,8 +35,8 @@ _KEY_BEGIN: Final = re.compile(
 _KEY_END: Final = re.compile(
     r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]{1,64}"
 )
-_KEY_REST: Final = re.compile(
-    r"(?:[A-Za-z0-9+/=]{16,}|\s|\\n|(?:Proc-Type|DEK-Info):[^\n]*)*[A-Za-z0-9+/=]*"
+_KEY_REST: Final = re.compile(  # possessive: a way back from each blank is remembered otherwise
+    r"(?:[A-Za-z0-9+/=]{16,}+|\s++|\\n|(?:Proc-Type|DEK-Info):[^\n]*+)*+[A-Za-z0-9+/=]*+"
 )
 
 
@@ -60,6 +61,23 @@ def redact(text: str) -> Redacted:
     parts = _PLACEHOLDER.split(text)
     parts[::2] = [_redact_part(part, found, 0) for part in parts[::2]]
     return Redacted("".join(parts), found)
+
+
+def redact_line(text: str) -> Redacted:
+    """`redact` for a name, which is kept on one line with single blanks.
+
+    What is a secret only in its compatibility form (``ＡＫＩＡ…``), or without characters that nobody
+    sees, is taken out of that form.
+    """
+    safe = redact(" ".join(text.split()))
+    if safe.text.isascii():
+        return safe
+    seen = "".join(each for each in safe.text if unicodedata.category(each) not in _UNSEEN)
+    plain = redact(" ".join(unicodedata.normalize("NFKC", seen).split()))
+    return Redacted(plain.text, safe.found + plain.found) if plain.found else safe
+
+
+_UNSEEN: Final = ("Cf", "Mn")
 
 
 def _is_suspicious(text: str) -> bool:
@@ -116,9 +134,9 @@ def _spans(text: str) -> Iterator[Span]:
 
 def _private_keys(text: str) -> Iterator[Span]:
     """From BEGIN to END; of a key that is cut off, the lines that can be one."""
-    ends = deque(match.end() for match in _KEY_END.finditer(text))
+    ends = deque(match.end() for match in matches(_KEY_END, text))
     position = 0
-    for begin in _KEY_BEGIN.finditer(text):
+    for begin in matches(_KEY_BEGIN, text):
         if begin.start() < position:
             continue
         while ends and ends[0] <= begin.end():

@@ -67,6 +67,19 @@ _OWN: Final = (
     ("token", r"xapp-[0-9]-[A-Za-z0-9-]{20,255}"),
     ("token", r"(?:AC|SK)[a-f0-9]{32}(?![A-Za-z0-9])"),  # Twilio
     ("token", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
+    ("token", r"shp(?:at|ca|pa|ss|ua)_[A-Fa-f0-9]{32,64}"),  # Shopify
+    ("token", r"AT[AC]TT3[A-Za-z0-9_=-]{20,512}"),  # Atlassian
+    ("token", r"dckr_[po]at_[A-Za-z0-9_-]{20,128}"),  # Docker
+    ("token", r"glsa_[A-Za-z0-9]{20,64}(?:_[A-Fa-f0-9]{8})?"),  # Grafana
+    ("api-key", r"gsk_[A-Za-z0-9]{32,128}"),  # Groq
+    ("api-key", r"xai-[A-Za-z0-9]{32,128}"),
+    ("token", r"sntry[su]_[A-Za-z0-9+/=_.-]{16,512}"),  # Sentry
+    ("api-key", r"PMAK-[A-Fa-f0-9]{20,32}(?:-[A-Fa-f0-9]{20,64})?"),  # Postman
+    ("api-key", r"rubygems_[a-f0-9]{32,64}"),
+    ("token", r"figd_[A-Za-z0-9_-]{20,128}"),  # Figma
+    ("api-key", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,128}"),  # Linear
+    ("token", r"r8_[A-Za-z0-9]{32,64}"),  # Replicate
+    ("token", r"nfp_[A-Za-z0-9]{32,64}"),  # Netlify
 )
 
 _NOT_AUTHORITY: Final = r"""\s/?#\[\]"'<>|`"""
@@ -105,6 +118,7 @@ MAY_HOLD_SECRET: Final = re.compile(
     r"kk_|eyJ|AIza|ya29|GOCSPX|[Kk]ey=|dop_v1|github_pat|sk-|[srp]k_|whsec|hf_|npm_|hv[sb]\.|AKCp"
     r"|dapi|xapp-|xox|AGE-S|A3T|A[BKS]IA|ACCA|gh[pousr]_|gl[a-z]{2,6}-|GR134|pypi-|SG\.|sq0|-us\d"
     r"|(?:AC|SK)[a-z0-9]{8}|[MNO][\w-]{23}|\d{8}:|://|[?&;][sSaAxX]"
+    r"|shp[a-z]{2}_|AT[AC]TT3|dckr_|glsa_|gsk_|xai-|sntry|PMAK-|rubygems_|figd_|lin_[ao]|r8_|nfp_"
     r"|(?i:bearer|authorization|aws|hooks\.slack)"
 )
 """A text without one of these matches none of `PATTERNS`."""

@@ -58,12 +58,12 @@ def analyse(text: str) -> list[str]:
 
     A term holds no space, is at most `MAX_TERM_CHARS` long, and is lower case.
     """
-    return [term for word in _WORD.findall(text) for term in _terms(word)]
+    return [term for word in _WORD.findall(text) for term in _terms(word[:MAX_TERM_CHARS])]
 
 
 @lru_cache(maxsize=200_000)
 def _terms(word: str) -> tuple[str, ...]:
-    word = word[:MAX_TERM_CHARS]
+    """Of a word that is cut already: what is given stays in memory."""
     segments = [segment for segment in _SEPARATOR.split(word) if segment]
     parts = [part.lower() for segment in segments for part in _BOUNDARY.split(segment)]
     stem = _stemmers.english.stemWord

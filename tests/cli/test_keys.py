@@ -94,3 +94,18 @@ def test_a_wrong_value_is_one_line(create: Any, extra: tuple[str, ...], message:
 
 def test_an_unknown_key_is_one_line(knowledge: Knowledge) -> None:
     assert "there is no key kk_key-0" in knowledge("keys", "revoke", "kk_key-0").failure
+
+
+def test_a_key_is_revoked_by_the_whole_of_it_without_showing_it_and_once(
+    knowledge: Knowledge, create: Any
+) -> None:
+    made = create("--json").json
+    secret = made["key"].removeprefix(made["prefix"])
+    first = knowledge("keys", "revoke", made["key"])
+    assert first.out == f"Key {made['prefix']} is revoked, from its next request on.\n"
+    again = knowledge("keys", "revoke", made["prefix"])
+    assert again.out == f"Key {made['prefix']} was revoked already.\n"
+    assert knowledge("keys", "revoke", made["key"], "--json").json["wasRevoked"] is True
+    unknown = knowledge("keys", "revoke", f"kk_key-0{secret}").failure
+    assert "there is no key kk_key-0:" in unknown
+    assert secret not in unknown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "user").mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.delenv("KNOWLEDGE_URL", raising=False)
     monkeypatch.setenv("KNOWLEDGE_API_KEY", "kk_key-0123456789abcdef_" + "s" * 43)
     yield folder
 
@@ -65,7 +67,7 @@ def test_what_is_written_is_what_was_shown_and_holds_no_key(
     entry = read(path)[SECTIONS[client]]["knowledge"]
     if transport == ("--stdio",):
         assert entry["args"] == ["mcp"]
-        assert Path(entry["command"]).name == "knowledge"
+        assert entry["command"] == str(Path(sys.executable).with_name("knowledge"))
     else:
         assert entry["url"] == f"{URL}/mcp"
     assert path.stat().st_mode & 0o077 == 0
@@ -74,7 +76,7 @@ def test_what_is_written_is_what_was_shown_and_holds_no_key(
 @pytest.mark.parametrize(
     ("client", "reference"),
     [
-        ("claude-code", "${KNOWLEDGE_API_KEY}"),
+        ("claude-code", "${KNOWLEDGE_API_KEY:-}"),
         ("cursor", "${env:KNOWLEDGE_API_KEY}"),
         ("vscode", "${env:KNOWLEDGE_API_KEY}"),
     ],
@@ -210,3 +212,33 @@ def test_a_home_elsewhere_is_named(
     monkeypatch.setenv("KNOWLEDGE_HOME", "/srv/knowledge")
     shown = json.loads(knowledge("mcp", "install", "--client", "claude-code").out)
     assert "KNOWLEDGE_HOME" in shown["mcpServers"]["knowledge"]["env"]
+
+
+def test_without_an_installation_it_says_what_to_set(
+    knowledge: Knowledge, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KNOWLEDGE_HOME")
+    for client in ("claude-code", "cursor"):
+        shown = knowledge("mcp", "install", "--client", client)
+        (warning, _) = shown.err.splitlines()
+        assert f"no installation at {project / '.knowledge'}: set KNOWLEDGE_HOME" in warning
+        assert "KNOWLEDGE_HOME" not in shown.out
+
+
+def test_the_address_that_is_set_is_carried_over(
+    knowledge: Knowledge, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KNOWLEDGE_URL", f"{URL}/")
+    monkeypatch.delenv("KNOWLEDGE_HOME")
+    shown = knowledge("mcp", "install", "--client", "cursor")
+    environment = json.loads(shown.out)["mcpServers"]["knowledge"]["env"]
+    assert environment["KNOWLEDGE_URL"] == URL
+    assert "KNOWLEDGE_HOME" not in environment
+    assert len(shown.err.splitlines()) == 1
+    monkeypatch.setenv("KNOWLEDGE_URL", "localhost")
+    assert "is no address" in knowledge("mcp", "install", "--client", "cursor").err
+
+
+def test_the_help_names_each_programs_default_scope(knowledge: Knowledge) -> None:
+    told = " ".join(knowledge("mcp", "install", "--help").out.split())
+    assert "[claude-code, vscode: project; cursor, codex: user]" in told

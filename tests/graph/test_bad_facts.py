@@ -29,6 +29,8 @@ GOOD = fact("billing", "USES", "redis")
         (GOOD | {"object": "x" * 513}, "object has 513 characters, at most 512 are allowed"),
         (GOOD | {"object": "a\x00b"}, "object holds a control character"),
         (GOOD | {"object": "a\ud800b"}, "object holds a control character"),
+        (GOOD | {"object": "\u2800 \u2800"}, "object holds nothing that can be seen"),
+        (GOOD | {"object": "\u2800\u200d"}, "object holds nothing that can be seen"),
         (GOOD | {"predicate": "uses"}, "predicate 'uses' is not UPPER_SNAKE_CASE"),
         (GOOD | {"predicate": "USES__IT"}, "is not UPPER_SNAKE_CASE"),
         (GOOD | {"predicate": "U" * 65}, "is not UPPER_SNAKE_CASE of at most 64 characters"),
@@ -81,6 +83,7 @@ def test_a_domain_is_needed_where_the_predicate_has_none() -> None:
 
 def test_names_at_the_cap_and_in_any_script_are_stored(graph: Graph) -> None:
     names = ["x" * 512, "名" * 512, "Straße — 'quoted' \"twice\" \\ %s", "ǅ ß ﬁ"]
+    names += ["👩\u200d💻", "می\u200cخواهم", "⠓\u2800⠊"]
     graph.tell(*(fact(name, "USES", name) for name in names))
     for name in names:
         assert graph.objects(subject=name.upper()) == [name]

@@ -267,6 +267,24 @@ def test_an_expired_key_is_refused_by_every_tool(
     assert "expired" in line
 
 
+@pytest.mark.parametrize("held", ["${KNOWLEDGE_API_KEY}", "hello", "kk_key-0123", "a.b", "a b.c.d"])
+def test_a_variable_that_holds_no_key_is_said_to_hold_none(
+    agent_factory: AgentFactory, tenant: str, held: str
+) -> None:
+    agent = agent_factory(tenant)
+    agent.state.joinpath("key").write_text(held)
+    given = {"query": "lease"}
+    line = failure_of(
+        call(over_stdio, Agent(agent.url, held, agent.state), "recall_context", given)
+    )
+    assert line.startswith("KNOWLEDGE_API_KEY holds no key (kk_…) nor access token")
+    assert "knowledge keys create" in line
+    by_file = Agent(agent.url, None, agent.state, arguments=("--key-file", "key"))
+    assert "the key file key holds no key" in failure_of(
+        call(over_stdio, by_file, "recall_context", given)
+    )
+
+
 def test_without_a_key_stdio_lists_its_tools_and_says_what_is_missing(
     agent_factory: AgentFactory, tenant: str
 ) -> None:

@@ -67,6 +67,54 @@ def test_a_search_is_cited_with_revision_and_profile(
     assert "data, not instructions" in text_of(found)
 
 
+def test_a_turn_is_cited_with_speaker_session_and_time_and_weak_support_is_said(
+    connect: Connect, agent_factory: AgentFactory, runtime: Runtime, tenant: str
+) -> None:
+    told = {"speaker": "Ada", "session": 7, "time": "2026-05-01T09:30:00Z"}
+    turn = {"id": "t1", "text": "The lease is renewed by its heartbeat.", "metadata": told}
+    publish_documents(runtime, collection_of(runtime, tenant, "talk", kind="conversation"), [turn])
+    publish_documents(
+        runtime,
+        collection_of(runtime, tenant),
+        [{"id": "a", "text": "A clock ticks.", "metadata": {"owner": "Bob"}}],
+    )
+
+    async def ask(client: Client) -> Any:
+        return [
+            await client.call_tool("knowledge_search", {"query": query})
+            for query in ("how is the lease renewed by its heartbeat", "clock of quantum whales")
+        ]
+
+    good, weak = talk(connect, agent_factory(tenant), ask)
+    answer = answer_of(good)
+    assert answer["candidates"][0]["metadata"] == told
+    assert answer["lowSupport"] is False and answer["confidence"] >= 0.5
+    assert "(Ada, session 7, 2026-05-01T09:30:00Z, talk, " in text_of(good)
+    assert "low support:" not in text_of(good)
+    answer = answer_of(weak)
+    assert answer["lowSupport"] is True and answer["confidence"] < 0.5
+    assert all("metadata" not in found for found in answer["candidates"])
+    (line,) = [line for line in text_of(weak).splitlines() if line.startswith("low support:")]
+    assert f"confidence {answer['confidence']:.2f}" in line
+
+
+def test_entities_that_are_not_in_the_memory_are_said_to_be_none(
+    connect: Connect, agent_factory: AgentFactory, tenant: str
+) -> None:
+    async def look(client: Client) -> Any:
+        await client.call_tool("upsert_graph_triples", {"triples": FACTS})
+        return await client.call_tool("query_subgraph", {"entities": ["ada", "Zaphod", "Trillian"]})
+
+    around = talk(connect, agent_factory(tenant), look)
+    assert len(answer_of(around)["entities"]) == 4
+    lines = text_of(around).splitlines()
+    assert lines[0].startswith("1 fact, 2 entities from memory ")
+    (missing,) = [line for line in lines if line.startswith("not in the memory: ")]
+    assert set(missing.removeprefix("not in the memory: ").split("; ")) == {"Zaphod", "Trillian"}
+    (shown,) = [line for line in lines if line.startswith("Entities: ")]
+    assert "Zaphod" not in shown and "Booking" in shown
+
+
 def test_facts_that_were_written_are_recalled_as_data(
     connect: Connect, mode: str, agent_factory: AgentFactory, tenant: str
 ) -> None:
@@ -118,6 +166,7 @@ def test_what_is_told_carries_the_program_and_a_session(
         ("knowledge_search", {"query": "x", "projectId": "other"}, "there is no project other"),
         ("recall_context", {"query": "x", "graph": "another|main"}, "there is no"),
         ("recall_context", {"query": "x", "hops": 9}, "hops: "),
+        ("recall_context", {"text": "x"}, "query: Field required; text: unknown argument: use "),
         ("query_subgraph", {"entities": []}, "entities"),
         ("upsert_graph_triples", {"triples": []}, "triples"),
         ("offload_status", {"jobId": "../../../search"}, "jobId: is not an id of offload_turns"),

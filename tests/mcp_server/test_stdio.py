@@ -159,7 +159,7 @@ def test_what_is_no_message_does_not_end_the_conversation(tmp_path: Path, line: 
         (
             ("--read-only",),
             {},
-            [tool.name for tool in TOOLS if not tool.writes],
+            ["knowledge_search", "recall_context", "search_graph_nodes", "query_subgraph"],
         ),
         ((), {"KNOWLEDGE__MCP__TOOLS": "query_subgraph"}, ["query_subgraph"]),
         (("--tools", "recall_context"), {"KNOWLEDGE__MCP__TOOLS": "x"}, ["recall_context"]),

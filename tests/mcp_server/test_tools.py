@@ -44,7 +44,10 @@ def test_tools_are_chosen_by_name_in_the_order_of_the_table() -> None:
     assert selected() == TOOLS
     chosen = selected(["recall_context", "knowledge_search"])
     assert [tool.name for tool in chosen] == ["knowledge_search", "recall_context"]
-    assert not any(tool.writes for tool in selected(read_only=True))
+    reading = [tool.name for tool in selected(read_only=True)]
+    assert reading == [
+        tool.name for tool in TOOLS if not tool.writes and tool.name != "offload_status"
+    ]
     with pytest.raises(InvalidConfiguration, match="there is no tool recall: use knowledge_search"):
         selected(["recall"])
     with pytest.raises(InvalidConfiguration, match="no tool is left"):

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import stat
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,10 @@ def test_names_from_before_answer_in_a_process_that_never_saw_the_api(agent: Age
         ("billing-service", "name"),
     }
     assert answer["facts"] == []
-    assert known_at in text_of(recalled)
+    assert f"Facts cannot be read now: the API cannot be reached: names known since {known_at}" in (
+        text_of(recalled)
+    )
+    assert "0 facts" not in text_of(recalled)
     nodes = answer_of(call(over_stdio, agent, "search_graph_nodes", {"query": "postgres"}))
     assert [entity["name"] for entity in nodes["entities"]] == ["postgres"]
     assert nodes["mode"] == "names"
@@ -178,6 +182,48 @@ def test_without_an_address_and_a_running_stack_it_says_what_to_do(
     line = failure_of(call(over_stdio, lost, "knowledge_search", {"query": "x"}))
     assert "knowledge up" in line
     assert "KNOWLEDGE_URL" in line
+
+
+def test_a_stack_that_does_not_answer_is_named_by_its_home_and_how_to_start_it(
+    agent: Agent, tmp_path: Path
+) -> None:
+    home = Home(tmp_path / "home")
+    home.prepare()
+    record = StackRecord(ProcessId.of_self(), "running", api_port=9, dagster_port=0)
+    environment = {"KNOWLEDGE_HOME": str(home.root)}
+    lost = Agent("", agent.credential, tmp_path, environment=environment)
+    with only_supervisor(home):
+        write_record(home, record)
+        line = failure_of(call(over_stdio, lost, "query_subgraph", {"entities": ["x"]}))
+    assert line.startswith(
+        f"no knowledge service runs for {home.root}: start it with `knowledge up`"
+    )
+
+
+def test_an_api_that_hangs_is_answered_for_by_names_after_a_while(
+    home: Home, runtime: Runtime, tenant: str, tmp_path: Path
+) -> None:
+    key = make_key(runtime, tenant).text
+
+    async def hung(client: Client, agent: Agent) -> Any:
+        await remember(client, agent)
+        service = service_at(agent.url)
+        service.suspend()
+        try:
+            started = time.monotonic()
+            recalled = await client.call_tool("recall_context", {"query": "ledger"})
+            return recalled, time.monotonic() - started
+        finally:
+            service.resume()
+
+    with serving(home, runtime) as url:
+        agent = Agent(url, key, tmp_path)
+        recalled, seconds = talk(over_stdio, agent, lambda client: hung(client, agent))
+    answer = answer_of(recalled)
+    assert answer["modeReason"].startswith("the API gave no answer within 5 s: names known since ")
+    assert [entity["name"] for entity in answer["entities"]] == ["ledger"]
+    assert "Facts cannot be read now: the API gave no answer" in text_of(recalled)
+    assert seconds < 10
 
 
 def test_the_running_stack_of_the_home_is_found_and_one_that_was_stopped_is_not(

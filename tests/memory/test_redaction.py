@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+import tracemalloc
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from knowledge.memory.writing import FIELDS, redacted_names
 from knowledge.security.redaction import redact
 from knowledge.security.scanning import WINDOW_CHARS
 
@@ -105,6 +108,19 @@ ORDINARY = [
     "ubuntu-22.04-20240501.1",
     "HTTP/1.1 503",
     "ISBN 978-3-16-148410-0",
+    "password policy is min-12-chars",
+    "password length is 12-to-64",
+    "compass: north-1",
+    "bypass=true1",
+    "encompass: x-12",
+    "passes=12-of-14",
+    "SKU 0049-30-123456",
+    "part no. 0049-30-123456",
+    "gsk_learn_pipeline",
+    "r8_memory_limit",
+    "lin_api_client_configuration_of_production",
+    "figd_settings",
+    "xai-explainability-dashboard",
 ]
 
 SUSPICIOUS = [
@@ -138,7 +154,24 @@ SUSPICIOUS = [
     (PUTTY, "AAAAB3Nza"),
     (f"-----BEGIN PRIVATE KEY-----\n{PEM_BODY}", "MIIEowIBAAKCAQEA7bq1nRz0"),
     ("-----BEGIN EC PRIVATE KEY-----\\nMHcCAQEEIBTq9zz0aaaaaaaaaa\\n", "MHcCAQEEIBTq9zz0"),
+    ("shp" + "at_" + "0123456789abcdef" * 2, "0123456789abcdef"),
+    ("ATA" + "TT3xFfGF0" + "AbCdEfGhIj0123456789" * 2, "AbCdEfGhIj"),
+    ("dckr" + "_pat_" + "AbCdEfGhIjKlMnOpQrStUvWxYz0", "AbCdEfGhIj"),
+    ("gl" + "sa_" + "AbCdEfGhIjKlMnOpQrStUvWxYz012345" + "_a1b2c3d4", "AbCdEfGhIj"),
+    ("gs" + "k_" + "AbCdEfGhIjKl0123456789MnOp" * 2, "AbCdEfGhIj"),
+    ("xa" + "i-" + "AbCdEfGhIjKl0123456789MnOp" * 3, "AbCdEfGhIj"),
+    ("sntr" + "ys_eyJpYXQiOjE3MDB9." + "abcdefghijklmnop", "abcdefghijklmnop"),
+    ("PMA" + "K-" + "0123456789abcdef01234567-" + "0123456789abcdef" * 2 + "01", "0123456789"),
+    ("ruby" + "gems_" + "0123456789abcdef" * 3, "0123456789abcdef"),
+    ("fig" + "d_" + "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789Ab", "AbCdEfGhIj"),
+    ("lin" + "_api_" + "AbCdEfGhIjKlMnOpQrSt" * 2, "AbCdEfGhIj"),
+    ("r8" + "_" + "AbCdEfGhIjKlMnOpQrStUvWxYz01234567890", "AbCdEfGhIj"),
+    ("nf" + "p_" + "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", "AbCdEfGhIj"),
     ("password=hunter2", "hunter2"),
+    ("PGPASSWORD=hunter2", "hunter2"),
+    ("dbpass=hunter2", "hunter2"),
+    ("smtpPass: hunter2", "hunter2"),
+    ("MYSQL_PASS=hunter2", "hunter2"),
     ('password: "correct horse battery"', "correct horse battery"),
     ("PASSWORD = 'S3cr3t!'", "S3cr3t!"),
     ('{"db_password": "tr0ub4dor&3"}', "tr0ub4dor&3"),
@@ -216,6 +249,38 @@ def test_what_surrounds_a_secret_stays_readable() -> None:
     assert redacted.found == {"email": 1, "phone": 1, "password": 1, "cloud-key": 1}
 
 
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("password     =     Hunter2blank", "Hunter2blank"),
+        ("password\n\n\t\t: Hunter2blank", "Hunter2blank"),
+        ("pass\u200bword=Hunter2blank", "Hunter2blank"),
+        ("pass\u00adword = Hun\u2060ter2blank", "ter2blank"),
+        ("pa\ufe0fss\u034fword=Hunter2blank", "Hunter2blank"),
+        ("ｐａｓｓｗｏｒｄ＝Hunter2blank", "Hunter2blank"),
+        ("".join(chr(ord(character) + 0xFEE0) for character in AWS), AWS),
+        ("ask jane@example.com for " + "\u200d".join(AWS), AWS),
+    ],
+)
+def test_a_secret_that_is_spread_or_disguised_in_a_name_goes(name: str, secret: str) -> None:
+    triple, is_redacted = redacted_names({"subject": name, "object": "é"}, FIELDS)
+    written = unicodedata.normalize("NFKC", triple["subject"])
+    assert is_redacted
+    assert secret not in "".join(c for c in written if unicodedata.category(c) != "Cf")
+    assert "[redacted:" in written
+    again, _ = redacted_names(triple, FIELDS)
+    assert again == triple
+
+
+@pytest.mark.parametrize(
+    "name", ["Straße", "ﬁne ＡＢＣ", "می\u200cخواهم", "👩\u200d💻", "cafe\u0301", "x²"]
+)
+def test_a_name_without_a_secret_keeps_its_form(name: str) -> None:
+    triple, is_redacted = redacted_names({"subject": name, "object": f" {name}  b"}, FIELDS)
+    assert triple == {"subject": name, "object": f"{name} b"}
+    assert not is_redacted
+
+
 def test_two_secrets_that_touch_both_go() -> None:
     assert redact(GITHUB + GITHUB).text.count("16C7e42F") == 0
     assert redact(f"password={AWS}").text == "password=[redacted:cloud-key]"
@@ -288,6 +353,17 @@ def test_a_secret_across_the_edge_of_a_window_goes_as_any_other(offset: int) -> 
     for text, secret in SUSPICIOUS:
         long = f"{'lorem ipsum ' * (WINDOW_CHARS // 12)}"[: WINDOW_CHARS - offset - 1]
         assert secret not in redact(f"{long}\n{text}\n").text
+
+
+@pytest.mark.parametrize("piece", [" ", "\n", "\\n", "A" * 17 + "\n"])
+def test_a_key_that_is_cut_off_costs_no_memory_for_each_of_its_characters(piece: str) -> None:
+    text = "-----BEGIN PRIVATE KEY-----" + piece * (1_000_000 // len(piece))
+    tracemalloc.start()
+    redacted = redact(text)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert redacted.text == "[redacted:private-key]"
+    assert most < 20_000_000
 
 
 def test_other_threads_run_on_while_a_long_text_is_read() -> None:

@@ -37,7 +37,11 @@ def agent(caller_factory: CallerFactory, tenant: str) -> Caller:
         ({"subject": ""}, "subject is empty"),
         ({"subject": "x" * 121}, "subject has 121 characters, at most 120"),
         ({"object": "x" * 1_000_00}, "object has 100,000 characters, at most 120"),
-        ({"subject": "a\u202eb"}, "reorders the text"),
+        *(({"subject": f"a{mark}b"}, "reorders the text") for mark in "\u202e\u2067\u200f\u061c"),
+        *(
+            ({"object": f"pay{hidden}"}, "object holds a character that cannot be seen")
+            for hidden in "\U000e0000\U000e0069\u3164\u1160\uffa0"
+        ),
         ({"subject": "a\u0007b"}, "control character"),
         ({"subject": "a\ud800b"}, "control character"),
         ({"subject": None}, "subject is missing"),

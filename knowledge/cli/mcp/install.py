@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -11,7 +12,15 @@ from urllib.parse import urlsplit
 import click
 
 from knowledge.cli.mcp.config_files import merge, written
-from knowledge.cli.mcp.programs import NAME, PROGRAMS, VARIABLE, Launch, Program, Scope
+from knowledge.cli.mcp.programs import (
+    NAME,
+    PROGRAMS,
+    VARIABLE,
+    Launch,
+    Program,
+    Scope,
+    default_scopes,
+)
 from knowledge.home import DEFAULT_HOME, Home
 
 PATH: Final = "/mcp"
@@ -26,7 +35,11 @@ PATH: Final = "/mcp"
 @click.option(
     "--stdio", is_flag=True, help="Start `knowledge mcp`, which asks the API (the default)."
 )
-@click.option("--scope", type=click.Choice(["project", "user"]), help="Whose file it is.")
+@click.option(
+    "--scope",
+    type=click.Choice(["project", "user"]),
+    help=f"Whose file it is [{default_scopes()}].",
+)
 def install_command(
     client: str, write: bool, url: str | None, stdio: bool, scope: str | None
 ) -> None:
@@ -63,19 +76,44 @@ def _scope(client: str, program: Program, scope: str | None) -> Scope:
 
 def _launch(url: str | None, scope: Scope) -> Launch:
     if url is not None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise click.UsageError(f"{url} is no address: write http://HOST:PORT")
-        place = url.rstrip("/")
-        return Launch(place if parts.path.rstrip("/") else place + PATH, "", (), {})
-    home = Home.locate().root
+        place = _address(url)
+        return Launch(place if urlsplit(place).path else place + PATH, "", (), {})
+    return Launch(None, _command(), ("mcp",), _environment(scope))
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise click.UsageError(f"{url} is no address: write http://HOST:PORT")
+    return url.rstrip("/")
+
+
+def _environment(scope: Scope) -> dict[str, str]:
+    """What the process needs to find the API: the address that is set here, and this home.
+
+    Warns where it would find none.
+    """
+    url = os.environ.get("KNOWLEDGE_URL")
+    found = {"KNOWLEDGE_URL": _address(url)} if url else {}
+    home = Home.locate()
+    if not home.exists() and url:
+        return found
+    if not home.exists():
+        click.echo(
+            f"There is no installation at {home.root}: set KNOWLEDGE_HOME to the folder of yours, or"
+            " KNOWLEDGE_URL to the address of its API, and install again.",
+            err=True,
+        )
+        if not os.environ.get("KNOWLEDGE_HOME"):
+            return found
     # Agents start it in the project's folder, where it looks for the home of that project.
-    is_found = scope == "project" and home == (Path.cwd() / DEFAULT_HOME).resolve()
-    return Launch(None, _command(), ("mcp",), {} if is_found else {"KNOWLEDGE_HOME": str(home)})
+    if scope == "project" and home.root == (Path.cwd() / DEFAULT_HOME).resolve():
+        return found
+    return {**found, "KNOWLEDGE_HOME": str(home.root)}
 
 
 def _command() -> str:
-    """The command as it is found by its name, else this installation's own file."""
-    if shutil.which(NAME) is not None:
-        return NAME
-    return str(Path(sys.executable).with_name(NAME))
+    """The whole path of this installation's command: an agent's program has a PATH of its own."""
+    own = Path(sys.executable).with_name(NAME)
+    named = None if own.exists() else shutil.which(NAME)
+    return str((Path(named) if named else own).absolute())

@@ -82,7 +82,9 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "claude-code": Program(
         {"project": ".mcp.json", "user": "~/.claude.json"},
         "mcpServers",
-        _json_entry("${KNOWLEDGE_API_KEY}", typed=True),
+        # An empty variable leaves the server there, which then says what is missing; a missing one
+        # without a default would drop it.
+        _json_entry("${KNOWLEDGE_API_KEY:-}", typed=True),
     ),
     "cursor": Program(
         {"user": "~/.cursor/mcp.json", "project": ".cursor/mcp.json"},
@@ -100,3 +102,11 @@ PROGRAMS: Final[Mapping[str, Program]] = {
         _json_entry("${env:KNOWLEDGE_API_KEY}", typed=True),
     ),
 }
+
+
+def default_scopes() -> str:
+    """For people: which program has which scope unless another is chosen."""
+    scopes: dict[Scope, list[str]] = {}
+    for name, program in PROGRAMS.items():
+        scopes.setdefault(program.default_scope, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {scope}" for scope, names in scopes.items())

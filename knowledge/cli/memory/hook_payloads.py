@@ -121,9 +121,20 @@ def takes_context(payload: HookPayload) -> bool:
 def _client(value: Mapping[str, Any], event: str, path: str | None) -> str:
     if "cursor_version" in value or "conversation_id" in value or event[:1].islower():
         return "cursor"
-    if "turn_id" in value or (path and PurePath(path).name.startswith("rollout-")):
+    if "turn_id" in value or _is_codex_path(path) or "codex" in (_text(value, "model") or ""):
         return "codex"
-    return "vscode" if "timestamp" in value else "claude-code"
+    if "timestamp" in value:
+        return "vscode"
+    # Claude Code always names its transcript; Codex has none yet when a session starts.
+    has_no_transcript = "transcript_path" in value and value["transcript_path"] is None
+    return "codex" if has_no_transcript else "claude-code"
+
+
+def _is_codex_path(path: str | None) -> bool:
+    if path is None:
+        return False
+    place = PurePath(path)
+    return place.name.startswith("rollout-") or ".codex" in place.parts
 
 
 def _first_root(value: Mapping[str, Any]) -> str | None:

@@ -123,7 +123,11 @@ def _addressed(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command("recall", cls=_HookCommand)
 @_addressed
-@click.option("--max-tokens", type=click.IntRange(500, 2000), help="[2000; with a prompt 800]")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(50, 2000),
+    help="Of the facts that are printed [2000; with a prompt 800].",
+)
 @click.option("--git/--no-git", default=True, help="Ask with branch and commit subjects too.")
 def recall_command(
     url: str | None,
@@ -198,8 +202,11 @@ def offload_command(
 def _service(
     url: str | None, key_file: Path | None, project: str | None, graph: str | None
 ) -> MemoryService:
-    address = address_of(url, Home.locate())
-    return MemoryService(address, key_of(os.environ, key_file), project, graph)
+    key = key_of(os.environ, key_file)
+    if url:
+        return MemoryService(url, key, project, graph)
+    home = Home.locate()
+    return MemoryService(address_of(home), key, project, graph, home.root)
 
 
 def _run(hook: str, limit_s: float, work: _Work) -> None:

@@ -43,28 +43,39 @@ class Refused(KnowledgeError):
 
 @dataclass(frozen=True, slots=True)
 class MemoryService:
-    """Where the service is and who asks; ``project`` and ``graph`` may be left to the service."""
+    """Where the service is and who asks; ``project`` and ``graph`` may be left to the service.
 
-    url: str
+    ``home`` is the folder of the installation whose running stack ``url`` is, None where an address
+    was named. Without a running stack there is no ``url``, and nothing can be asked.
+    """
+
+    url: str | None
     key: str
     project: str | None = None
     graph: str | None = None
+    home: Path | None = None
 
     def __post_init__(self) -> None:
-        if not _is_address(self.url):
+        if self.url is not None and not _is_address(self.url):
             raise InvalidConfiguration("--url or KNOWLEDGE_URL must be an http or https address")
         if not _KEY.fullmatch(self.key):
             raise InvalidConfiguration("the API key holds characters no key has")
 
     @property
     def destination(self) -> str:
-        """Who would read what is sent: tells addresses, keys, projects and graphs apart."""
-        told = "\n".join((self.url, self.key, self.project or "", self.graph or ""))
+        """Who would read what is sent: tells addresses, keys, projects and graphs apart.
+
+        An installation is the same whichever port its stack has, and while it does not run.
+        """
+        place = str(self.home) if self.home else str(self.url)
+        told = "\n".join((place, self.key, self.project or "", self.graph or ""))
         return hashlib.sha256(told.encode()).hexdigest()[:32]
 
     @property
     def address(self) -> str:
-        """Scheme, host and port, for people."""
+        """Scheme, host and port, for people; the home where its stack does not run."""
+        if self.url is None:
+            return f"the service of {self.home}"
         parts = urlsplit(self.url)
         host = parts.hostname or ""
         return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{_port(self.url)}"
@@ -87,6 +98,11 @@ class MemoryService:
         Redirects are not followed: the key goes to nobody else. Raises `Unavailable` (also for
         HTTP 5xx) and `Refused`.
         """
+        if self.url is None:
+            raise Unavailable(
+                f"no knowledge service runs for {self.home}: set KNOWLEDGE_URL, or `knowledge up`"
+            )
+        url = self.url
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         if idempotency_key:
             headers["Idempotency-Key"] = idempotency_key
@@ -95,7 +111,7 @@ class MemoryService:
             raise Unavailable("no time was left to ask the service")
         try:
             status, answer = within(
-                timeout_s, lambda: self._exchange(route, content, headers, timeout_s)
+                timeout_s, lambda: _exchange(url, route, content, headers, timeout_s)
             )
         except (TimedOut, TimeoutError):
             raise Unavailable(f"{self.address} did not answer in {timeout_s:.1f} s") from None
@@ -108,46 +124,37 @@ class MemoryService:
             raise Refused(status)
         return answer
 
-    def _exchange(
-        self, route: str, content: bytes, headers: dict[str, str], timeout_s: float
-    ) -> tuple[int, dict[str, Any]]:
-        parts = urlsplit(self.url)
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        connection = kind(parts.hostname or "", _port(self.url), timeout=timeout_s)
-        try:
-            path = f"{parts.path.rstrip('/')}/factory/knowledge/memory/{route}"
-            connection.request("POST", path, body=content, headers=headers)
-            response = connection.getresponse()
-            received = response.read(_LARGEST_ANSWER_BYTES)
-        finally:
-            connection.close()
-        if response.status not in (200, 202):
-            return response.status, {}
-        answer = json.loads(received)
-        if not isinstance(answer, dict):
-            raise ValueError("the answer is not an object")
-        return response.status, answer
+
+def _exchange(
+    url: str, route: str, content: bytes, headers: dict[str, str], timeout_s: float
+) -> tuple[int, dict[str, Any]]:
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", _port(url), timeout=timeout_s)
+    try:
+        path = f"{parts.path.rstrip('/')}/factory/knowledge/memory/{route}"
+        connection.request("POST", path, body=content, headers=headers)
+        response = connection.getresponse()
+        received = response.read(_LARGEST_ANSWER_BYTES)
+    finally:
+        connection.close()
+    if response.status not in (200, 202):
+        return response.status, {}
+    answer = json.loads(received)
+    if not isinstance(answer, dict):
+        raise ValueError("the answer is not an object")
+    return response.status, answer
 
 
-def address_of(url: str | None, home: Home) -> str:
-    """``url``, else the running stack of ``home``: a port alone could be another program's.
-
-    Raises `InvalidConfiguration` where neither is known.
-    """
-    if url:
-        return url
+def address_of(home: Home) -> str | None:
+    """The running stack of ``home``, None where none runs: a port alone could be another's."""
     # psutil, for processes, is slow to import, and most hooks are told an address.
     from knowledge.stack.record import api_address
 
     try:
-        address = api_address(home)
+        return api_address(home)
     except (OSError, ValueError, KeyError):
-        address = None
-    if address is None:
-        raise InvalidConfiguration(
-            f"no knowledge service runs for {home.root}: set KNOWLEDGE_URL, or `knowledge up`"
-        )
-    return address
+        return None
 
 
 def key_of(environ: Mapping[str, str], key_file: Path | None) -> str:

@@ -14,7 +14,7 @@ import click
 
 from knowledge.cli import options
 from knowledge.cli.graph.lines import FactFile, Line, opened_facts, parse_line
-from knowledge.cli.memory.place import of_memory, opened_memory
+from knowledge.cli.memory.place import MemoryPlace, of_memory, opened_memory, place_to_wire
 from knowledge.cli.output import block, one_line, plural, print_json
 from knowledge.errors import InvalidFact
 from knowledge.memory.moving import export_memory, import_memory, read_line
@@ -32,9 +32,9 @@ class Moved:
     refused: list[tuple[int, str]] = field(default_factory=list)
     open: dict[str, int] = field(default_factory=dict)
 
-    def to_wire(self, namespace: str) -> dict[str, Any]:
+    def to_wire(self, memory: MemoryPlace) -> dict[str, Any]:
         return {
-            "namespace": namespace,
+            **place_to_wire(memory),
             "counts": {**self.counts, "refused": len(self.refused)},
             "refused": [{"line": line, "reason": reason} for line, reason in self.refused],
             "open": self.open,
@@ -53,7 +53,8 @@ def upsert_command(
     """Tell the triples of FILE.jsonl ('-': standard input): subject, predicate and object a line, and
     as wanted subjectType, objectType, validFrom, validTo, observedAt, confidence.
 
-    A line that is refused says why; the others are written. The same file again changes nothing.
+    A line that is refused says why; the others are written, and the exit code is 1. The same file
+    again changes nothing.
     """
     moved = Moved()
     with (
@@ -72,7 +73,7 @@ def upsert_command(
             moved.counts.update({n: c for n, c in answer["counts"].items() if n != "refused"})
             moved.refused += [(lines[r["index"]][0], r["reason"]) for r in answer["refused"]]
             moved.open = answer["open"]
-    _show(moved, memory.namespace, as_json)
+    _show(moved, memory, as_json)
 
 
 @click.command("export", short_help="Write what a memory holds as a .jsonl.")
@@ -81,14 +82,14 @@ def upsert_command(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="[default: standard output]"
 )
 def export_command(tenant: str, project: str, graph: str, output: Path | None) -> None:
-    """Write every fact that is believed, with who told it, one JSON object a line."""
+    """Write every fact that is believed, with its id and who told it, one JSON object a line."""
     with opened_memory(tenant, project, graph) as memory:
         lines = (
             json.dumps(line, ensure_ascii=False)
             for line in export_memory(memory.runtime.app, memory.sender, memory.namespace)
         )
         count = _write(lines, output)
-    click.echo(f"{plural(count, 'fact')} of {memory.namespace}", err=True)
+    click.echo(f"{plural(count, 'fact')} of {memory}", err=True)
 
 
 @click.command("import", short_help="Take an exported .jsonl into a memory.")
@@ -98,7 +99,8 @@ def export_command(tenant: str, project: str, graph: str, output: Path | None) -
 def import_command(file: Path, tenant: str, project: str, graph: str, as_json: bool) -> None:
     """Take the lines of an export into a memory, each as told by who told it.
 
-    A fact stays as trusted as it was. The same file again changes nothing.
+    A fact stays as trusted as it was, and gets an id of its new place. A line that is refused says
+    why; the others are written, and the exit code is 1. The same file again changes nothing.
     """
     moved = Moved()
     with (
@@ -116,7 +118,7 @@ def import_command(file: Path, tenant: str, project: str, graph: str, as_json: b
             moved.counts["closed"] += len(done.closed)
             moved.refused += [(lines[r.index][0], r.reason) for r in done.refused]
             moved.open = {"facts": done.open_facts, "entities": done.entities}
-    _show(moved, memory.namespace, as_json)
+    _show(moved, memory, as_json)
 
 
 def _parsed(
@@ -148,24 +150,28 @@ def _write(lines: Iterable[str], output: Path | None) -> int:
     return count
 
 
-def _show(moved: Moved, namespace: str, as_json: bool) -> None:
+def _show(moved: Moved, memory: MemoryPlace, as_json: bool) -> None:
+    """Print what was done; ends with exit code 1 where a line was refused."""
     moved.refused.sort()
     if as_json:
-        print_json(moved.to_wire(namespace))
+        print_json(moved.to_wire(memory))
     else:
-        click.echo(_text(moved, namespace))
-    if moved.refused and not as_json:
+        click.echo(_text(moved, memory))
+    if not moved.refused:
+        return
+    if not as_json:
         for line in _refusals(moved.refused):
             click.echo(line, err=True)
+    raise click.exceptions.Exit(1)
 
 
-def _text(moved: Moved, namespace: str) -> str:
+def _text(moved: Moved, memory: MemoryPlace) -> str:
     names = ("added", "restated", "unchanged", "closed", "redacted")
     counts = [(name, f"{moved.counts[name]:,}") for name in names if moved.counts[name]]
     held = moved.open
     holds = f"{held['facts']:,} facts, {held['entities']:,} entities" if held else ""
     refused = f"{len(moved.refused):,}" if moved.refused else ""
-    return f"Memory {namespace}\n" + block([*counts, ("refused", refused), ("holds", holds)])
+    return f"Memory {memory}\n" + block([*counts, ("refused", refused), ("holds", holds)])
 
 
 def _refusals(refused: Sequence[tuple[int, str]]) -> Iterator[str]:

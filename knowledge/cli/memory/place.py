@@ -30,6 +30,13 @@ class MemoryPlace:
     sender: Sender
     namespace: str
 
+    @property
+    def project(self) -> str:
+        return self.sender.scope.project_id
+
+    def __str__(self) -> str:
+        return f"{self.namespace} of project {self.project}"
+
 
 def of_memory(command: Any) -> Any:
     """``--tenant``, ``--project`` and ``--graph``."""
@@ -53,3 +60,7 @@ def opened_memory(
         scope = Scope(tenant, project, OPERATOR, ())
         sender = Sender(scope, ontology, frozenset(), is_admin=True, is_operator=True)
         yield MemoryPlace(runtime, sender, namespace)
+
+
+def place_to_wire(memory: MemoryPlace) -> dict[str, str]:
+    return {"namespace": memory.namespace, "projectId": memory.project}

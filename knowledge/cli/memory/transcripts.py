@@ -91,13 +91,17 @@ def opened(path: str) -> Iterator[int]:
 
     Raises `NotFound` where there is none, `InvalidInput` for what cannot be a transcript.
     """
-    if not path.endswith(".jsonl") or "\0" in path:
+    if "\0" in path:
         raise InvalidInput("the transcript is not a .jsonl file")
     try:
+        place = Path(path).expanduser()
+        if not path.endswith(".jsonl"):
+            place.lstat()
+            raise InvalidInput("the transcript is not a .jsonl file")
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        descriptor = os.open(Path(path).expanduser(), flags)
+        descriptor = os.open(place, flags)
     except FileNotFoundError:
-        raise NotFound("there is no transcript at the path the agent named") from None
+        raise NotFound("the transcript that the agent named does not exist") from None
     except (OSError, RuntimeError) as error:
         raise InvalidInput(f"the transcript cannot be opened: {_why(error)}") from None
     try:

@@ -72,21 +72,25 @@ def list_keys(owner: Database, tenant_id: str) -> list[Row]:
         ).fetchall()
 
 
-def revoke_key(owner: Database, named: str) -> str:
-    """Revoke the key of this prefix (or client id); acts on its next request. Returns the prefix.
+def revoke_key(owner: Database, named: str) -> tuple[str, bool]:
+    """Revoke the key of this prefix (or client id); acts on its next request. Returns the prefix,
+    and whether it was revoked before.
 
     Raises `NotFound`.
     """
     client_id = named.removeprefix(PREFIX)
     with owner.transaction() as connection:
-        found = connection.execute(
-            "update clients set revoked_at = coalesce(revoked_at, now())"
-            " where client_id = %s and kind = 'key'",
+        row = connection.execute(
+            "select revoked_at from clients where client_id = %s and kind = 'key' for update",
+            [client_id],
+        ).fetchone()
+        if row is None:
+            raise NotFound(f"there is no key {named}: knowledge keys list shows their prefixes")
+        connection.execute(
+            "update clients set revoked_at = coalesce(revoked_at, now()) where client_id = %s",
             [client_id],
         )
-        if not found.rowcount:
-            raise NotFound(f"there is no key {named}: knowledge keys list shows their prefixes")
-    return shown_prefix(client_id)
+    return shown_prefix(client_id), row["revoked_at"] is not None
 
 
 async def key_for_request(database: AsyncDatabase, client_id: str) -> Row | None:

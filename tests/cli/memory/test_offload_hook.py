@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from knowledge.home import Home
+from knowledge.stack.process import ProcessId
+from knowledge.stack.record import StackRecord, only_supervisor, write_record
 from retrieval_api.memory_bodies import OffloadBody, RecallBody
 from tests.cli.memory.conftest import PAYLOADS, Ended, Hooks, recorded
 from tests.cli.memory.service import FakeService
@@ -269,7 +272,8 @@ def test_of_two_gigabytes_the_end_is_read(
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("missing.jsonl", "there is no transcript at the path"),
+        ("missing.jsonl", "the transcript that the agent named does not exist"),
+        ("missing", "the transcript that the agent named does not exist"),
         ("folder.jsonl", "not a regular file"),
         ("zero.jsonl", "not a regular file"),
         ("fifo.jsonl", "not a regular file"),
@@ -454,3 +458,37 @@ def test_the_service_takes_what_the_hooks_send(hooks: Hooks, service: FakeServic
     assert [asked.route for asked in service.asked] == ["offload", "recall"] * 3
     for asked in service.asked:
         bodies[asked.route].model_validate(asked.body)
+
+
+@pytest.fixture
+def away(tmp_path: Path) -> dict[str, str]:
+    """Settings without an address, and of an installation whose stack does not run."""
+    return {"KNOWLEDGE_URL": "", "KNOWLEDGE_HOME": str(tmp_path / "home")}
+
+
+def test_turns_wait_for_the_stack_of_the_installation_whatever_its_port(
+    hooks: Hooks,
+    service: FakeService,
+    conversation: Conversation,
+    offload: Callable[..., Ended],
+    away: dict[str, str],
+) -> None:
+    conversation.grow(KEPT + 1)
+    told = f"no knowledge service runs for {away['KNOWLEDGE_HOME']}"
+    assert told in offload(**away).err
+    assert hooks.status()["spool"]["files"] == 0
+    ended = offload("--spool", **away)
+    assert told in ended.err
+    assert hooks.status()["offload"]["outcome"] == "spooled"
+    assert hooks.status()["spool"]["files"] == 1
+    offload()  # to the address of another: what waits is of the installation
+    assert hooks.status()["spool"]["files"] == 1
+    del service.asked[:]
+    home = Home(Path(away["KNOWLEDGE_HOME"]))
+    home.prepare()
+    port = int(service.url.rpartition(":")[2])
+    with only_supervisor(home):
+        write_record(home, StackRecord(ProcessId.of_self(), "running", port, 0))
+        offload(**away)
+    assert service.turns() == conversation.spoken(1, 1)
+    assert hooks.status()["spool"]["files"] == 0

@@ -101,7 +101,7 @@ def test_a_prompt_is_its_own_question_and_gets_less_room(
     payload = recorded(f"{agent}-user-prompt-submit")
     ended = hooks.run("recall", payload=payload)
     assert service.asked[0].body["query"] == payload["prompt"]
-    assert service.asked[0].body["maxTokens"] == 800
+    assert service.asked[0].body["maxTokens"] == 2000
     assert ended.answer["hookSpecificOutput"]["hookEventName"] == "UserPromptSubmit"
     assert "Ledger OWNS refunds" in ended.context
 
@@ -135,12 +135,29 @@ def test_nothing_is_asked_for_a_prompt_of_cursor_which_takes_no_context(
     [
         ("claude-code-session-start-startup", "claude-code"),
         ("codex-user-prompt-submit", "codex"),
+        ("codex-session-start", "codex"),
         ("cursor-session-start", "cursor"),
         ("vscode-session-start", "vscode"),
     ],
 )
 def test_the_status_tells_which_agent_called(payload: str, client: str, hooks: Hooks) -> None:
     hooks.run("recall", payload=recorded(payload))
+    assert hooks.status()["recall"]["client"] == client
+
+
+@pytest.mark.parametrize(
+    ("changes", "client"),
+    [
+        ({"transcript_path": None}, "codex"),
+        ({"transcript_path": "/home/ada/.codex/history.jsonl"}, "codex"),
+        ({"transcript_path": "/tmp/talk.jsonl", "model": "gpt-5.2-codex"}, "codex"),
+        ({"transcript_path": "/tmp/talk.jsonl"}, "claude-code"),
+    ],
+)
+def test_codex_is_told_by_its_model_its_folder_or_a_transcript_to_come(
+    changes: dict[str, object], client: str, hooks: Hooks
+) -> None:
+    hooks.run("recall", payload=recorded("claude-code-session-start-startup", **changes))
     assert hooks.status()["recall"]["client"] == client
 
 
@@ -164,7 +181,7 @@ def test_no_more_than_the_agent_keeps_is_printed_and_the_rest_counted(
     service.answer = recalled(*facts, truncated=5)
     ended = hooks.run("recall", payload=recorded("claude-code-session-start-startup"))
     shown = ended.context.count("\n- ")
-    assert 10 < shown < 40
+    assert 5 < shown < 40
     assert len(ended.context) < 10_000
     assert ended.context.endswith(f"({45 - shown} more facts are not shown.)")
     assert hooks.status()["recall"]["counts"] == {
@@ -172,6 +189,32 @@ def test_no_more_than_the_agent_keeps_is_printed_and_the_rest_counted(
         "leftOut": 45 - shown,
         "dropped": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("payload", "arguments", "tokens"),
+    [
+        ("user-prompt-submit", (), 800),
+        ("session-start-startup", (), 2000),
+        ("user-prompt-submit", ("--max-tokens", "100"), 100),
+        ("session-start-startup", ("--max-tokens", "300"), 300),
+    ],
+)
+@pytest.mark.parametrize("object_", ["the ledger of deposits", "Buchungsübergabe 移行"])
+def test_the_facts_that_are_printed_fill_the_budget_and_no_more(
+    payload: str,
+    arguments: tuple[str, ...],
+    tokens: int,
+    object_: str,
+    hooks: Hooks,
+    service: FakeService,
+) -> None:
+    service.answer = recalled(*(fact(f"Service {n:03}", "OWNS", object_) for n in range(150)))
+    ended = hooks.run("recall", *arguments, payload=recorded(f"claude-code-{payload}"))
+    lines = [line for line in ended.context.splitlines() if line.startswith("- ")]
+    size = sum(len(line.encode()) + 1 for line in lines)
+    assert tokens * 3 - 100 < size <= tokens * 3
+    assert service.asked[0].body["maxTokens"] == 2000
 
 
 def test_facts_found_by_names_alone_are_marked_so(hooks: Hooks, service: FakeService) -> None:
