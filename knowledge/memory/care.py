@@ -20,7 +20,7 @@ from knowledge.memory.tellings import statement_of
 from knowledge.model.fact import Closing, name_key
 from knowledge.retrieval.wire import scope_to_wire, time_to_wire
 from knowledge.storage.postgres.database import Database, Row, Transaction
-from knowledge.storage.postgres.facts import memories
+from knowledge.storage.postgres.facts import memories, memory_care
 
 Asked = Literal["facts", "entity", "session", "everything"]
 
@@ -120,7 +120,7 @@ def verify(
         rows = _believed(connection, sender, namespace, Chosen(tuple(fact_ids)))
         if missing := set(fact_ids) - {row["fact_id"] for row in rows}:
             raise NotFound(f"there is no fact {min(missing)} in this memory")
-        verified = memories.verify(
+        verified = memory_care.verify(
             connection,
             [row["telling_id"] for row in rows],
             at=session.now,
@@ -150,12 +150,12 @@ def forget(app: Database, sender: Sender, namespace: str, chosen: Chosen) -> Rec
             raise NotFound(_nothing(namespace, kept))
         _require_own(sender, rows)
         ids = list(dict.fromkeys(row["fact_id"] for row in rows))
-        ids += memories.promoted_into(connection, ids)
+        ids += memory_care.promoted_into(connection, ids)
         session.end(ids, Closing.RETRACTED, scope.principal)
         session.finish()
-        counts = memories.erase(connection, scope.project_id, namespace, ids)
+        counts = memory_care.erase(connection, scope.project_id, namespace, ids)
         counts["toldElsewhere"] = kept
-        at = memories.note_erased(
+        at = memory_care.note_erased(
             connection,
             scope.tenant_id,
             scope.project_id,
@@ -178,7 +178,7 @@ def _to_forget(
     if chosen.session is None:
         return _all(connection, sender, namespace, chosen), 0
     scope = sender.scope
-    only, kept = memories.told_in_session(
+    only, kept = memory_care.told_in_session(
         connection, scope.tenant_id, scope.project_id, namespace, chosen.session
     )
     found = _all(connection, sender, namespace, Chosen(tuple(only))) if only else []
@@ -205,7 +205,7 @@ def _believed(connection: Transaction, sender: Sender, namespace: str, chosen: C
 def _all(connection: Transaction, sender: Sender, namespace: str, chosen: Chosen) -> list[Row]:
     """Every telling that is meant and that the sender may see, ended ones too."""
     scope = sender.scope
-    rows = memories.tellings_of(
+    rows = memory_care.tellings_of(
         connection,
         scope.tenant_id,
         scope.project_id,

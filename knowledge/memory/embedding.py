@@ -24,7 +24,7 @@ from knowledge.security.local_hosts import require_local
 from knowledge.security.redaction import redact
 from knowledge.settings import MemorySettings
 from knowledge.storage.postgres.database import AsyncDatabase
-from knowledge.storage.postgres.facts import memories
+from knowledge.storage.postgres.facts import memory_vectors
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ class BackgroundEmbedder:
         """Embed every name that lacks a vector of the model; returns how many."""
         profile = await self._embedder.load()
         done = 0
-        for row in await memories.memories_to_embed(self._database, profile.fingerprint):
+        for row in await memory_vectors.memories_to_embed(self._database, profile.fingerprint):
             place = row["tenant_id"], row["project_id"], row["namespace"]
             try:
                 done += await self._embed_memory(place, profile, row["written_at"])
@@ -171,7 +171,7 @@ class BackgroundEmbedder:
         self, place: tuple[str, str, str], profile: EmbeddingProfile, upto: datetime
     ) -> int:
         fingerprint, done = profile.fingerprint, 0
-        while rows := await memories.names_without_vector(
+        while rows := await memory_vectors.names_without_vector(
             self._database, *place, fingerprint, BATCH
         ):
             vectors = await self._embedder.embed_names([row["name"] for row in rows])
@@ -180,8 +180,8 @@ class BackgroundEmbedder:
                 row["name_key"]: vector.astype("<f4").tobytes()
                 for row, vector in zip(rows, vectors, strict=True)
             }
-            await memories.store_vectors(self._database, *place, fingerprint, stored)
+            await memory_vectors.store_vectors(self._database, *place, fingerprint, stored)
             reached("memory.vectors_stored")
             done += len(rows)
-        await memories.note_embedded(self._database, *place, fingerprint, upto)
+        await memory_vectors.note_embedded(self._database, *place, fingerprint, upto)
         return done

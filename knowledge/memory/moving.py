@@ -16,7 +16,7 @@ from knowledge.memory.writing import Upserted, redacted_names, write_statements
 from knowledge.model.fact import Domain, Statement
 from knowledge.retrieval.wire import time_to_wire
 from knowledge.storage.postgres.database import Database
-from knowledge.storage.postgres.facts import memories
+from knowledge.storage.postgres.facts import memory_care
 
 FIELDS: Final = frozenset(
     (
@@ -48,7 +48,7 @@ def export_memory(app: Database, sender: Sender, namespace: str) -> Iterator[dic
     """Everything that is believed, facts of one session too, in the order it was recorded."""
     scope = sender.scope
     with app.tenant(scope.tenant_id) as connection:
-        rows = memories.tellings_of(connection, scope.tenant_id, scope.project_id, namespace)
+        rows = memory_care.tellings_of(connection, scope.tenant_id, scope.project_id, namespace)
     for row in rows:
         yield {"factId": str(row["fact_id"]), **_line(statement_of(row, namespace))}
 
@@ -82,7 +82,7 @@ def import_memory(
         # What was told without saying when carries the time now, and would be another telling.
         held = {
             _written(statement_of(row, namespace)): row["fact_id"]
-            for row in memories.tellings_of(
+            for row in memory_care.tellings_of(
                 connection, scope.tenant_id, scope.project_id, namespace
             )
         }

@@ -13,7 +13,7 @@ import numpy as np
 from knowledge.memory.names import BEFORE_ALL, NameIndex
 from knowledge.memory.plan import MemoryPlan
 from knowledge.storage.postgres.database import AsyncDatabase
-from knowledge.storage.postgres.facts import memories
+from knowledge.storage.postgres.facts import memories, memory_vectors
 
 MAX_WARM: Final = 256
 MAX_NAMES: Final = 250_000
@@ -87,7 +87,7 @@ class WarmNames:
         is_same = index.fingerprint == fingerprint and index.vectors_at != BEFORE_ALL
         after: datetime = index.vectors_at - UNCOMMITTED if is_same else BEFORE_ALL
         place = index.tenant_id, index.project_id, index.namespace
-        rows = await memories.vectors_of(self._database, *place, fingerprint, after)
+        rows = await memory_vectors.vectors_of(self._database, *place, fingerprint, after)
         index.take_vectors(
             fingerprint,
             ((row["name_key"], np.frombuffer(row["vector"], np.float32)) for row in rows),

@@ -14,7 +14,7 @@ from knowledge.cli.memory.place import MemoryPlace, of_memory, opened_memory, pl
 from knowledge.cli.output import block, plural, print_json
 from knowledge.memory import care
 from knowledge.memory.care import Chosen
-from knowledge.storage.postgres.facts import memories
+from knowledge.storage.postgres.facts import memory_care
 
 facts = click.option(
     "--fact", "fact_ids", type=click.UUID, multiple=True, metavar="ID", help="Repeatable."
@@ -113,7 +113,7 @@ def _confirm(memory: MemoryPlace) -> None:
     """Ask on the terminal. Raises `click.ClickException` where the answer is no."""
     sender = memory.sender
     with memory.runtime.app.tenant(sender.scope.tenant_id) as connection:
-        rows = memories.tellings_of(
+        rows = memory_care.tellings_of(
             connection, sender.scope.tenant_id, memory.project, memory.namespace, believed=False
         )
     count = plural(len({row["fact_id"] for row in rows}), "fact")
