@@ -27,7 +27,9 @@ TENANT_TABLES = f"""
            (select count(*) from pg_policy p where p.polrelid = c.oid
             and pg_get_expr(p.polqual, p.polrelid) in {OURS}
             and pg_get_expr(p.polwithcheck, p.polrelid) in {OURS}) as policies,
-           (select count(*) from pg_policy p where p.polrelid = c.oid) as all_policies
+           -- A restrictive policy only takes rows away.
+           (select count(*) from pg_policy p where p.polrelid = c.oid and p.polpermissive)
+               as all_policies
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
     where c.relnamespace = 'knowledge'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f')
       and not a.attisdropped order by 1
