@@ -169,8 +169,11 @@ class PromoteBody(_ChosenBody):
 
 
 class ForgetBody(_ChosenBody):
-    """Facts to forget: these, those with an entity, those of one session only, or all."""
+    """Facts to forget: these, those with an entity, what was told in a session, or all."""
 
+    session_id: Text | None = Field(
+        None, description="What was told in it, and in no other session as well."
+    )
     entity: Name | None = None
     everything: StrictBool = False
 

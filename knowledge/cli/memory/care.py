@@ -61,7 +61,9 @@ def verify_command(
 @click.command("forget", short_help="Take facts out of every store; prints a receipt.")
 @of_memory
 @facts
-@session
+@click.option(
+    "--session", metavar="S", help="What was told in this session, and in no other as well."
+)
 @click.option("--entity", metavar="NAME", help="Every fact with this name at either end.")
 @click.option("--everything", is_flag=True, help="The whole memory; needs --yes.")
 @click.option("--yes", is_flag=True, help="Do not ask before everything is forgotten.")
