@@ -16,7 +16,7 @@ When = Annotated[str, Field(description="ISO 8601 or a year")]
 Hops = Literal[1, 2]
 Graph = Annotated[str, Field(description="Memory; default main")]
 Project = Annotated[str, Field(description="If the key has several")]
-Session = Annotated[str, Field(description="Also this session's own facts")]
+Session = Annotated[str, Field(description="Also that session's own facts")]
 
 
 class Arguments(BaseModel):
@@ -88,7 +88,7 @@ class UpsertTriples(_Told):
 
     triples: Annotated[list[Any], WithJsonSchema(_TRIPLES)]
     scope: Literal["shared", "session"] | None = Field(
-        None, description="session: recalled with this sessionId only"
+        None, description="session: recalled with that sessionId only"
     )
 
 

@@ -43,7 +43,7 @@ class _QuestionBody(_MemoryBody):
     """Which facts count: without ``asOf`` those that hold now."""
 
     as_of: Instant | None = None
-    session_id: Text | None = Field(None, description="Also facts of this session only.")
+    session_id: Text | None = Field(None, description="Also facts of that session only.")
     shared: StrictBool = Field(True, description="False: only facts of the session.")
 
     def scope(self) -> MemoryScope:
@@ -158,7 +158,7 @@ class OffloadBody(_TellerBody):
 
 class _ChosenBody(_MemoryBody):
     fact_ids: list[uuid.UUID] = Field(default_factory=list, max_length=MAX_CHOSEN)
-    session_id: Text | None = Field(None, description="Facts of this session only.")
+    session_id: Text | None = Field(None, description="Facts of that session only.")
 
 
 class PromoteBody(_ChosenBody):

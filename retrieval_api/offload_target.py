@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from knowledge.errors import Busy, DatabaseUnavailable
-from knowledge.graph.querying import FactPlan, FactReader
+from knowledge.graph.querying import FactReader
 from knowledge.graph.receiving import Sender
 from knowledge.memory.extraction.extractor import ExtractedTriple, Extraction
 from knowledge.memory.offload_jobs import OffloadJob, Vocabulary, WriteCounts
-from knowledge.memory.plan import MemoryPlan, MemoryScope, plan_memory
+from knowledge.memory.plan import MemoryScope, plan_memory
 from knowledge.memory.recalling import Recaller
 from knowledge.memory.writing import MAX_TRIPLES, Told, write_told
-from knowledge.model.scope import ADMIN, WRITE, Caller, TrustTier
+from knowledge.model.scope import WRITE, Caller, TrustTier
 from knowledge.storage.postgres.database import Database
 
 RETRY_DELAYS_S: Final = (1.0, 5.0, 20.0)
@@ -66,7 +66,7 @@ class TargetWriter:
         counts = WriteCounts()
         async with self.write_slot(target.caller.tenant_id):
             plan = await plan_memory(self.reader, target.caller, target.memory, WRITE)
-            sender = sender_of(target.caller, plan)
+            sender = Sender.of(target.caller, plan.facts)
             for start in range(0, len(extraction.triples), MAX_TRIPLES):
                 part = extraction.triples[start : start + MAX_TRIPLES]
                 told = _told(target, plan.namespace, part, extraction.model)
@@ -89,17 +89,6 @@ class TargetWriter:
             closed=len(done.closed),
             refused=len(done.refused),
         )
-
-
-def sender_of(caller: Caller, plan: MemoryPlan) -> Sender:
-    """The caller as one who writes."""
-    facts: FactPlan = plan.facts
-    return Sender(
-        scope=plan.scope,
-        ontology=facts.ontology,
-        denied=frozenset(facts.facts.denied),
-        is_admin=ADMIN in caller.scopes and ADMIN in facts.scopes,
-    )
 
 
 def _told(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 import click
 
+from knowledge.cli.lazy import LazyGroup
 from knowledge.errors import KnowledgeError
 
 VERBS: Final = {
@@ -52,18 +52,11 @@ SUMMARIES: Final = {
 }
 
 
-class VerbGroup(click.Group):
-    """Knows its verbs by name and summary; imports the module of the one that is called."""
+class VerbGroup(LazyGroup):
+    """Tells one who misspells a verb which there are."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        module, _, name = VERBS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), name)
-        return command
+    verbs = VERBS
+    summaries = SUMMARIES
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -71,10 +64,6 @@ class VerbGroup(click.Group):
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             ctx.fail(f"no verb {args[0]!r}: use one of {', '.join(VERBS)}")
         return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl([(verb, SUMMARIES.get(verb, "")) for verb in VERBS])
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:

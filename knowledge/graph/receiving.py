@@ -12,11 +12,12 @@ from typing import Any, Final
 from knowledge.errors import Forbidden, InvalidFact
 from knowledge.graph.asserting import Batch, Retraction, require_batch_size, write_batch
 from knowledge.graph.ontology.model import Ontology
+from knowledge.graph.querying import FactPlan
 from knowledge.graph.reading import Teller, read_fact
 from knowledge.graph.session import Writer
 from knowledge.graph.wire import written_to_wire
 from knowledge.model.fact import Statement
-from knowledge.model.scope import ADMIN, Scope
+from knowledge.model.scope import ADMIN, Caller, Scope
 from knowledge.storage.postgres.database import Database, Transaction
 from knowledge.storage.postgres.facts.chunks import collection_ids, first_unreadable
 from knowledge.storage.postgres.idempotency import RepeatableRequest, answer_once
@@ -34,6 +35,16 @@ class Sender:
     denied: frozenset[str]
     is_admin: bool
     is_operator: bool = False
+
+    @classmethod
+    def of(cls, caller: Caller, plan: FactPlan) -> Sender:
+        """The caller as its plan lets it act."""
+        return cls(
+            scope=plan.scope,
+            ontology=plan.ontology,
+            denied=frozenset(plan.facts.denied),
+            is_admin=ADMIN in caller.scopes and ADMIN in plan.scopes,
+        )
 
     @property
     def writer(self) -> Writer:

@@ -150,7 +150,9 @@ def forget(app: Database, sender: Sender, namespace: str, chosen: Chosen) -> Rec
             raise NotFound(_nothing(namespace, kept))
         _require_own(sender, rows)
         ids = list(dict.fromkeys(row["fact_id"] for row in rows))
-        ids += memory_care.promoted_into(connection, ids)
+        ids += memory_care.promoted_into(
+            connection, scope.tenant_id, scope.project_id, namespace, ids
+        )
         session.end(ids, Closing.RETRACTED, scope.principal)
         session.finish()
         counts = memory_care.erase(connection, scope.project_id, namespace, ids)
@@ -187,7 +189,7 @@ def _to_forget(
 
 def _nothing(namespace: str, kept: int) -> str:
     if kept:
-        return f"every one of the {kept} facts of this session was told in another as well"
+        return f"every one of the {kept} facts of that session was told in another as well"
     return f"nothing in the memory {namespace} is meant by this"
 
 

@@ -25,7 +25,7 @@ from knowledge.model.fact import Domain, Statement, name_key, require_seen
 from knowledge.model.scope import TrustTier
 from knowledge.security.redaction import redact_line
 from knowledge.storage.postgres.database import Database, Transaction
-from knowledge.storage.postgres.facts import memories, writing
+from knowledge.storage.postgres.facts import inferred, memories, writing
 from knowledge.storage.postgres.idempotency import RepeatableRequest, answer_once
 
 MAX_TRIPLES: Final = 1_000
@@ -285,7 +285,7 @@ def _within_bounds(
     ids = [telling_of(*place, said, sender.ontology).fact_id for _, said in statements]
     if facts + len(set(ids)) <= MAX_OPEN_FACTS and entities + 2 * len(ids) <= MAX_ENTITIES:
         return list(statements)
-    held = memories.believed_ids(connection, set(ids))
+    held = inferred.believed(connection, ids)
     keys = {key for _, said in statements for key in _keys(said)}
     known = memories.known_keys(connection, *place, namespace, sorted(keys))
     kept = []

@@ -13,10 +13,9 @@ from starlette.responses import JSONResponse, Response
 from knowledge.errors import NotFound
 from knowledge.graph import suggestions
 from knowledge.graph.asserting import Retraction, require_batch_size
-from knowledge.graph.querying import FactPlan
 from knowledge.graph.receiving import Delivery, Sender, receive_facts
 from knowledge.graph.session import Writer
-from knowledge.model.scope import ADMIN, WRITE, Caller
+from knowledge.model.scope import ADMIN, WRITE
 from knowledge.storage.postgres.database import Database
 from retrieval_api.bodies import parse_json, read_json
 from retrieval_api.graph_bodies import Decision, DecisionBody, FactsBody
@@ -44,7 +43,7 @@ async def assert_facts(request: Request) -> Response:
             key=key,
         )
         answer = await asyncio.to_thread(
-            receive_facts, service.writer, _sender(caller, plan), delivery
+            receive_facts, service.writer, Sender.of(caller, plan), delivery
         )
     return JSONResponse(answer)
 
@@ -71,15 +70,6 @@ def _length(part: Any) -> int:
     return len(part) if isinstance(part, list) else 0
 
 
-def _sender(caller: Caller, plan: FactPlan) -> Sender:
-    return Sender(
-        scope=plan.scope,
-        ontology=plan.ontology,
-        denied=frozenset(plan.facts.denied),
-        is_admin=ADMIN in caller.scopes and ADMIN in plan.scopes,
-    )
-
-
 async def _decided(request: Request, decide: Decide, decision: Decision) -> Response:
     service = service_of(request)
     caller = await service.authenticate(request, ADMIN)
@@ -97,6 +87,6 @@ async def _decided(request: Request, decide: Decide, decision: Decision) -> Resp
             caller.tenant_id,
             body.project_id,
             suggestion,
-            _sender(caller, plan).writer,
+            Sender.of(caller, plan).writer,
         )
     return JSONResponse({"factId": str(suggestion), "suggestion": decision})

@@ -39,7 +39,7 @@ from retrieval_api.memory_bodies import (
     UpsertBody,
     VerifyBody,
 )
-from retrieval_api.offload_target import OffloadTarget, sender_of
+from retrieval_api.offload_target import OffloadTarget
 from retrieval_api.service import Service, service_of
 
 MAX_UPSERT_BYTES: Final = 2_000_000
@@ -102,7 +102,9 @@ async def post_upsert(request: Request) -> Response:
         body = await asyncio.to_thread(_read_upsert, raw)
         plan = await _plan(service, caller, body.project_id, body.graph, WRITE)
         told = body.told(plan.namespace, key)
-        answer = await asyncio.to_thread(upsert, service.writer, sender_of(caller, plan), told)
+        answer = await asyncio.to_thread(
+            upsert, service.writer, Sender.of(caller, plan.facts), told
+        )
     service.memory.embedder.kick()
     return JSONResponse({**answer, "scope": scope_to_wire(plan.scope)})
 
@@ -191,7 +193,7 @@ async def _sender(
     service: Service, caller: Caller, project_id: str | None, graph: str | None, needed: str
 ) -> tuple[MemoryPlan, Sender]:
     plan = await _plan(service, caller, project_id, graph, needed)
-    return plan, sender_of(caller, plan)
+    return plan, Sender.of(caller, plan.facts)
 
 
 async def _plan(

@@ -19,7 +19,7 @@ from knowledge.storage.postgres.facts import memory_care
 facts = click.option(
     "--fact", "fact_ids", type=click.UUID, multiple=True, metavar="ID", help="Repeatable."
 )
-session = click.option("--session", metavar="S", help="The facts of this session only.")
+session = click.option("--session", metavar="S", help="The facts of that session only.")
 
 
 @click.command("promote", short_help="Share facts of one session with every session.")
@@ -62,7 +62,7 @@ def verify_command(
 @of_memory
 @facts
 @click.option(
-    "--session", metavar="S", help="What was told in this session, and in no other as well."
+    "--session", metavar="S", help="What was told in that session, and in no other as well."
 )
 @click.option("--entity", metavar="NAME", help="Every fact with this name at either end.")
 @click.option("--everything", is_flag=True, help="The whole memory; needs --yes.")

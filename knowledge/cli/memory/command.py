@@ -6,10 +6,11 @@ pydantic.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Final
 
 import click
+
+from knowledge.cli.lazy import LazyGroup
 
 VERBS: Final = {
     "recall": "knowledge.cli.memory.hooks:recall_command",
@@ -35,22 +36,11 @@ SUMMARIES: Final = {
 }
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        module, _, name = VERBS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl([(verb, SUMMARIES.get(verb, "")) for verb in VERBS])
+class _MemoryGroup(LazyGroup):
+    verbs = VERBS
+    summaries = SUMMARIES
 
 
-@click.group("memory", cls=_LazyGroup)
+@click.group("memory", cls=_MemoryGroup)
 def memory_command() -> None:
     """The memory of coding agents: what their hooks recall and offload, and its care."""

@@ -7,16 +7,14 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from knowledge.storage.postgres.database import Row, Transaction
+from knowledge.storage.postgres.facts.writing import stage
 
 
 def confirm(connection: Transaction, suggestion: uuid.UUID, *, at: datetime, principal: str) -> Row:
     """Close the suggested telling and open the same as confirmed; returns telling_id, domain, trust_tier and
     timeline of the new one."""
     values = {"fact": suggestion, "at": at, "by": principal, "telling": uuid.uuid4()}
-    connection.execute(
-        "create temp table if not exists told_facts (like graph_facts) on commit drop"
-    )
-    connection.execute("truncate told_facts")
+    stage(connection)
     connection.execute(
         "insert into told_facts select * from graph_facts"
         " where fact_id = %(fact)s and closed_at is null",
@@ -84,7 +82,7 @@ def triples_of(
 
 
 def believed(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
-    """Those that are believed already."""
+    """Those that are believed."""
     rows = connection.execute(
         "select f.fact_id from unnest(%s::uuid[]) as k(id) cross join lateral ("
         "select fact_id from graph_facts where fact_id = k.id and closed_at is null offset 0) f",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -119,16 +119,6 @@ def known_keys(
         },
     ).fetchall()
     return {row["key"] for row in rows}
-
-
-def believed_ids(connection: Transaction, fact_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Those of the facts that are believed."""
-    rows = connection.execute(
-        "select f.fact_id from unnest(%s::uuid[]) as k(id) cross join lateral ("
-        "select fact_id from graph_facts where fact_id = k.id and closed_at is null offset 0) f",
-        [list(fact_ids)],
-    ).fetchall()
-    return {row["fact_id"] for row in rows}
 
 
 def gone_back(connection: Transaction, telling_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:

@@ -10,7 +10,7 @@ from typing import Any, Final, LiteralString
 from psycopg.types.json import Jsonb
 
 from knowledge.storage.postgres.database import Row, Transaction
-from knowledge.storage.postgres.facts.writing import scope_key
+from knowledge.storage.postgres.facts.writing import scope_key, stage
 
 _TELLING: Final = """
     f.fact_id, f.telling_id, f.domain, f.subject, f.subject_key, f.subject_type, f.predicate, f.object,
@@ -62,7 +62,7 @@ def tellings_of(
 def told_in_session(
     connection: Transaction, tenant_id: str, project_id: str, namespace: str, session: str
 ) -> tuple[list[uuid.UUID], int]:
-    """Facts of a memory that were told in this session only, and how many others told too."""
+    """Facts of a memory that were told in one session only, and how many others told too."""
     rows = connection.execute(
         "select f.fact_id, bool_and(f.session_id is not distinct from %(session)s) as is_only"
         " from graph_facts f where f.scope_key = %(scope_key)s and f.namespace = %(namespace)s"
@@ -78,12 +78,19 @@ def told_in_session(
     return only, len(rows) - len(only)
 
 
-def promoted_into(connection: Transaction, fact_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
-    """Facts of one session that ended because these say the same to every session."""
+def promoted_into(
+    connection: Transaction,
+    tenant_id: str,
+    project_id: str,
+    namespace: str,
+    fact_ids: Sequence[uuid.UUID],
+) -> list[uuid.UUID]:
+    """Facts of one session that ended because these, of the same memory, say the same to every one."""
     rows = connection.execute(
-        "select distinct fact_id from graph_facts where closing = 'promoted'"
+        "select distinct fact_id from graph_facts where scope_key = %s and namespace = %s"
+        " and namespace like '%%|%%' and closed_at is not null and closing = 'promoted'"
         " and closed_by = any(%s::text[])",
-        [[str(fact) for fact in fact_ids]],
+        [scope_key(tenant_id, project_id), namespace, [str(fact) for fact in fact_ids]],
     ).fetchall()
     return [row["fact_id"] for row in rows]
 
@@ -98,10 +105,7 @@ def verify(
         "at": at,
         "by": by,
     }
-    connection.execute(
-        "create temp table if not exists told_facts (like graph_facts) on commit drop"
-    )
-    connection.execute("truncate told_facts")
+    stage(connection)
     connection.execute(
         "insert into told_facts select * from graph_facts"
         " where telling_id = any(%(old)s) and closed_at is null and not verified",

@@ -174,12 +174,17 @@ def last_tellings(
     return found
 
 
-def write(connection: Transaction, tenant_id: str, project_id: str, rows: Iterable[NewRow]) -> None:
-    """Add rows; a policy keeps them from being copied into the table itself."""
+def stage(connection: Transaction) -> None:
+    """An empty table ``told_facts`` with the columns of facts, until the transaction ends."""
     connection.execute(
         "create temp table if not exists told_facts (like graph_facts) on commit drop"
     )
     connection.execute("truncate told_facts")
+
+
+def write(connection: Transaction, tenant_id: str, project_id: str, rows: Iterable[NewRow]) -> None:
+    """Add rows; a policy keeps them from being copied into the table itself."""
+    stage(connection)
     with connection.cursor().copy(f"copy told_facts ({_COLUMNS}) from stdin") as copy:
         for row in rows:
             copy.write_row(_values(tenant_id, project_id, row))
